@@ -143,6 +143,11 @@ test('SUBSCRIPTION, CREATE_EVENT and NOTIFY say what they cannot do', (t) => {
     /config\.metadata: is larger than 16384 bytes/,
   )
   refused(t, faults('CREATE_EVENT', { eventType: 'small' }), /config\.eventType/)
+  refused(
+    t,
+    faults('CREATE_EVENT', { eventType: 'SUBSCRIBER_PAYMENT', amount: 19.999 }),
+    /config\.amount: has more than two decimals; round it/,
+  )
   const notice = { to: 'team@office.example', subject: 'New', markdown: 'Hello' }
   t.deepEqual(faults('NOTIFY', notice), [])
   refused(t, faults('NOTIFY', { ...notice, to: 'team@@office', subject: 'a\nb' }), /config\.to/)

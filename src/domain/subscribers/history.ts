@@ -65,14 +65,18 @@ export function toldFacts({
   return { ...(amount !== undefined && { amount }), currency, metadata }
 }
 
-function readAmount(amount: number): number {
+/** Returns why a number cannot be the amount of an event, or null if it can. */
+export function amountFault(amount: number): string | null {
   if (amount < 0 || amount > MAXIMUM_AMOUNT) {
-    refuse('amount', `must be from 0 to ${MAXIMUM_AMOUNT} in major units; a refund is its own event type.`)
+    return `must be from 0 to ${MAXIMUM_AMOUNT} in major units; a refund is its own event type`
   }
-  if (Math.abs(amount * 100 - Math.round(amount * 100)) > 1e-4) {
-    refuse('amount', 'has more than two decimals; round it.')
-  }
-  return amount
+  const cents = amount * 100
+  return Math.abs(cents - Math.round(cents)) > 1e-4 ? 'has more than two decimals; round it' : null
+}
+
+function readAmount(amount: number): number {
+  const wrong = amountFault(amount)
+  return wrong === null ? amount : refuse('amount', `${wrong}.`)
 }
 
 /** The sign with which an event changes revenue; custom events do not change it. */

@@ -1,12 +1,12 @@
 import { AUTOMATION_LIMITS } from '../../../../schema/automation-parts.ts'
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import type { StepType } from '../../../../schema/automation.ts'
-import { MAXIMUM_AMOUNT, SERVICE_EVENT_TYPES } from '../../../../schema/event.ts'
+import { SERVICE_EVENT_TYPES } from '../../../../schema/event.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import { joinPath } from '../../../catalogue/schema-faults.ts'
 import { emailFault } from '../../addresses.ts'
 import { shapeFaults } from '../../subscribers/fields.ts'
-import { CURRENCIES, METADATA_BYTES } from '../../subscribers/history.ts'
+import { amountFault, CURRENCIES, METADATA_BYTES } from '../../subscribers/history.ts'
 
 const WEBHOOK_BYTES = 65_536
 
@@ -85,9 +85,8 @@ function eventFaults(
   if (SERVICE_EVENT_TYPES.has(eventType)) {
     fault('eventType', `${eventType} is written by the service itself; choose a name of your own`)
   }
-  if (amount !== undefined && (amount < 0 || amount > MAXIMUM_AMOUNT)) {
-    fault('amount', `must be from 0 to ${MAXIMUM_AMOUNT} in major units; a refund is its own event type`)
-  }
+  const wrongAmount = amount === undefined ? null : amountFault(amount)
+  if (wrongAmount !== null) fault('amount', wrongAmount)
   if (currency !== undefined && !CURRENCIES.has(currency)) {
     fault('currency', 'is not an ISO 4217 code; write three capital letters, such as "USD"')
   }
