@@ -132,6 +132,24 @@ test('configuring stores the graph with its defaults and makes an internal email
   })
 })
 
+test('the text of an email is Markdown, or a document in JSON', async (t) => {
+  const { own } = t.context
+  const document = { type: 'doc', content: [{ type: 'paragraph', content: [{ type: 'text', text: 'Hi' }] }] }
+  const json = JSON.stringify(document, null, 2)
+  const stored = async (config: object) => {
+    const { draft } = await draftOf(own, 'Texts', series({ subject: 'Hi', ...config }))
+    const { campaignId } = draft.steps[2].config
+    const { campaign } = await own.data('get_campaign', { campaignId })
+    return [campaign.contentType, campaign.content]
+  }
+  t.deepEqual(await stored({ content: json }), ['MAILY', document])
+  t.deepEqual(await stored({ content: document }), ['MAILY', document])
+  t.deepEqual(await stored({ content: json, contentType: 'MARKDOWN' }), ['MARKDOWN', json])
+  for (const text of ['{"type": "doc"', '{"name": "Ada"}', '{{name}}', 'Hello']) {
+    t.deepEqual(await stored({ content: text }), ['MARKDOWN', text])
+  }
+})
+
 test('a draft is replaced as a whole, while a step keeps its email', async (t) => {
   const { own } = t.context
   const first = await draftOf(own)

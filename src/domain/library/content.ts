@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
 import { DOCUMENT_LIMITS } from '../../../schema/document.ts'
+import { isRecord } from '../../../schema/json.ts'
 import { SNIPPET_LIMITS } from '../../../schema/snippet.ts'
 import type { ContentType } from '../../../schema/values.ts'
 import { refuse, refuseFaults } from '../../catalogue/failure.ts'
@@ -10,6 +11,7 @@ import { inspectDocument, type SnippetMention } from '../../content/document.ts'
 import { inspectSlate } from '../../content/slate.ts'
 import { array, rows } from '../../database.ts'
 import { encodeId, readId } from '../../ids.ts'
+import { refuse } from '../text.ts'
 
 /** A snippet that content uses: its uuid, and the path of its first use. */
 export type HeldSnippet = { id: string; path: string }
@@ -32,6 +34,21 @@ export async function readContent(
   if (faults.length > 0)
     refuseFaults(faults.map(({ path, message }) => ({ path: `content${path}`, message })))
   return { content, snippets: await findMentioned(call, snippets) }
+}
+
+/** Returns the type of content that comes without one: text is MARKDOWN, unless it is the JSON text of a document. */
+export function typeOfContent(content: unknown): ContentType {
+  return typeof content === 'string' && !isDocumentText(content) ? 'MARKDOWN' : 'MAILY'
+}
+
+function isDocumentText(text: string): boolean {
+  if (!text.trimStart().startsWith('{')) return false
+  try {
+    const read: unknown = JSON.parse(text)
+    return isRecord(read) && read['type'] === 'doc'
+  } catch {
+    return false
+  }
 }
 
 function readMarkdown(content: unknown): string {

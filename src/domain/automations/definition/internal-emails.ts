@@ -8,7 +8,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { encodeId, newId, readId } from '../../../ids.ts'
 import { ownEmailFault } from '../../addresses.ts'
-import { readContent } from '../../library/content.ts'
+import { readContent, typeOfContent } from '../../library/content.ts'
 import type { Automation } from './records.ts'
 
 /**
@@ -173,12 +173,13 @@ function planOf(
   return { ...inline, id: newId(), isNew: true, sourceId: source?.id ?? null, replaces: true }
 }
 
-/** The content of a step as it will be stored, and its faults. Without a `contentType`, a string is Markdown. */
+/** The content of a step as it will be stored, and its faults. */
 type Written = { content: unknown; contentType: ContentType | null; faults: Fault[] }
 
 async function readWritten(call: Call, { step, path }: Placed): Promise<Written> {
-  const { content, contentType = typeof content === 'string' ? 'MARKDOWN' : 'MAILY' } = step.config
+  const { content } = step.config
   if (content === undefined) return { content: null, contentType: null, faults: [] }
+  const contentType = step.config.contentType ?? typeOfContent(content)
   try {
     const checked = await readContent(call, contentType, content)
     return { content: checked.content, contentType, faults: [] }
