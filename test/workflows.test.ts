@@ -599,6 +599,29 @@ test('an email without subject, content or a sender on a verified domain is refu
   t.is((await organization.call('publish_workflow', { workflowId: empty.id })).body.code, 'INVALID_INPUT')
 })
 
+test('a NOTIFY step is refused when publishing while no default sender may send', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const em = api.services.orm.em.fork()
+  const notice = { to: 'team@office.example', subject: 'New', markdown: 'Hello' }
+  const workflow = await draftOf(organization, 'Notices', {
+    steps: [
+      { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+      { id: 'tell', type: 'NOTIFY', config: notice },
+    ],
+    edges: [{ from: 'start', to: 'tell' }],
+  })
+  const published = () => organization.call('publish_workflow', { workflowId: workflow.id })
+  t.is((await published()).body.code, 'CONFIRMATION_REQUIRED')
+  await execute(em, sql`update domain set status = 'PENDING' where organization_id = ${organization.id}`)
+  const unverified = await published()
+  t.is(unverified.body.code, 'INVALID_INPUT')
+  t.like(details(unverified), [{ stepId: 'tell', path: 'steps[1]' }])
+  t.regex(details(unverified)[0]?.message ?? '', /default sender hello@.*, which is PENDING; verify/)
+  await execute(em, sql`delete from sender where organization_id = ${organization.id}`)
+  t.regex(details(await published())[0]?.message ?? '', /create_email_sender/)
+})
+
 test('the summary warns of unknown variables and of a missing unsubscribe link', async (t) => {
   const { own } = t.context
   const workflow = await draftOf(own, 'Warned', series({ subject: 'Hi', content: 'Your {{favourite}}' }))

@@ -26,7 +26,7 @@ import { syncTriggerSchedules } from '../triggers/trigger-schedules.ts'
 import { syncWebhooks } from '../webhooks/inbound-webhooks.ts'
 import { goalReferenceFaults, namedFaults } from './draft.ts'
 import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from './lifecycle.ts'
-import { compileFrozen, freezeEmails } from './publish-emails.ts'
+import { compileFrozen, freezeEmails, noticeFaults } from './publish-emails.ts'
 import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
 import { countHeldRuns } from './status.ts'
 import { readDefinition, readSettings } from './validate.ts'
@@ -129,6 +129,7 @@ async function candidateOf(call: Call, automation: Automation): Promise<Candidat
   const all: Fault[] = [
     ...reading.faults,
     ...faults,
+    ...(await noticeFaults(call, reading.definition)),
     ...(await namedFaults(call, reading)),
     ...goalStepFaults(reading.definition, reading.unreadable, goalIds(automation.successGoals)),
     ...goals.faults,
