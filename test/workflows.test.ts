@@ -622,6 +622,24 @@ test('a NOTIFY step is refused when publishing while no default sender may send'
   t.regex(details(await published())[0]?.message ?? '', /create_email_sender/)
 })
 
+test('the statistics list emails in the order of the steps', async (t) => {
+  const { own } = t.context
+  const ids = ['welcome', 'second', 'b', 'a']
+  const { id: workflowId } = await draftOf(own, 'Ordered', {
+    steps: [
+      { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+      ...ids.map((id) => ({ id, type: 'EMAIL', config: WELCOME })),
+    ],
+    edges: ids.map((to, index) => ({ from: ids[index - 1] ?? 'start', to })),
+  })
+  t.is((await own.confirmed('publish_workflow', { workflowId })).status, 200)
+  const { statistics } = await own.data('get_workflow', { workflowId })
+  t.deepEqual(
+    statistics.emails.map(({ stepId }: { stepId: string }) => stepId),
+    ids,
+  )
+})
+
 test('the summary warns of unknown variables and of a missing unsubscribe link', async (t) => {
   const { own } = t.context
   const workflow = await draftOf(own, 'Warned', series({ subject: 'Hi', content: 'Your {{favourite}}' }))

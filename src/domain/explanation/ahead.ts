@@ -1,7 +1,7 @@
 import type { Run } from '../../../schema/run.ts'
 import { type Graph, JUMP_PORT } from '../../../temporal/graph.ts'
 import { decodeId } from '../../ids.ts'
-import type { Version } from '../automations/definition/versions.ts'
+import { emailsInOrder, type Version } from '../automations/definition/versions.ts'
 import { isPending } from '../emails/messages.ts'
 import type { Email } from './email.ts'
 import { type Decision, isDeferral } from './ledger.ts'
@@ -23,7 +23,7 @@ export type Known = {
 
 /** Returns the emails of a version that the question is about. */
 export function emailsOf(version: Version | undefined, stepId: string | null): StepEmail[] {
-  return Object.entries(version?.definition.emails ?? {})
+  return (version ? emailsInOrder(version.definition) : [])
     .filter(([id]) => stepId === null || id === stepId)
     .map(([id, { transactional }]) => ({ stepId: id, transactional }))
 }

@@ -26,6 +26,14 @@ export type PublishedDefinition = Definition & {
   emails: Record<string, FrozenEmail>
 }
 
+/** Returns the emails of a version by step id, in the order of its steps: the database keeps no order of members. */
+export function emailsInOrder({ steps, emails }: PublishedDefinition): [string, FrozenEmail][] {
+  return steps.flatMap(({ id }): [string, FrozenEmail][] => {
+    const email = emails[id]
+    return email ? [[id, email]] : []
+  })
+}
+
 /** A published version with its graph indexed. Ids are UUIDs. */
 export type Version = {
   id: string

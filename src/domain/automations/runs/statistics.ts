@@ -5,7 +5,7 @@ import type { WorkflowStatistics } from '../../../../schema/workflow-statistics.
 import type { Call } from '../../../catalogue/tool.ts'
 import { column, rows } from '../../../database.ts'
 import { decodeId, encodeId } from '../../../ids.ts'
-import { loadVersion, type Version } from '../definition/versions.ts'
+import { emailsInOrder, loadVersion, type Version } from '../definition/versions.ts'
 import { IS_ACTIVE } from './active.ts'
 import { liftOf, shareOf } from './lift.ts'
 
@@ -118,7 +118,7 @@ async function readEmails(
   version: Version | null,
 ): Promise<WorkflowStatistics['emails']> {
   if (version === null) return []
-  const published = Object.entries(version.definition.emails)
+  const published = emailsInOrder(version.definition)
   const found = await rows<Counts & { isCurrent: boolean }>(
     em,
     sql`with published as (
