@@ -11,6 +11,7 @@ import { crossOrganization } from '../../../catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../../../database.ts'
 import { decodeId, encodeId, missing } from '../../../ids.ts'
 import { findSubscriber, type SubscriberChoice } from '../../subscribers/records.ts'
+import { loadVersion } from '../definition/versions.ts'
 import { IS_ACTIVE } from './active.ts'
 import { nudgeRuns, type RunKey, workflowIdOf } from './nudge.ts'
 import { findAutomationId, readRun, readRuns } from './run-records.ts'
@@ -176,7 +177,9 @@ async function alreadyMoved(
   const done = expected === undefined ? null : await lastFastForward(call, where, expected)
   if (done) {
     const run = await readRun(call, done.runId)
-    const fromStep = { id: done.stepId, type: done.type, name: null }
+    const { graph } = await loadVersion(call.em, call.organization.id, decodeId('wfv', run.version.id))
+    const name = graph.steps.get(done.stepId)?.name ?? null
+    const fromStep = { id: done.stepId, type: done.type, name }
     return { run, fromStep, toStep: run.endedAt === null ? run.currentStep : null }
   }
   const at = waiting.map(({ stepId }) => stepId)
