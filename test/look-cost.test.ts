@@ -5,9 +5,12 @@ import pg from 'pg'
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { execute } from '../src/database.ts'
 import { reviveQueue } from '../src/delivery/claims.ts'
+import { listVersions } from '../src/domain/automations/definition/version-records.ts'
 import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
+import { summarizeTagDeletion } from '../src/domain/tag-records.ts'
+import { ensureTags } from '../src/domain/tags.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
-import { newId } from '../src/ids.ts'
+import { encodeId, newId } from '../src/ids.ts'
 import { edges, makeTenant, publish, step } from './helpers/automation.ts'
 import { testServices, type TestServices } from './helpers/database.ts'
 import { watchStatements } from './helpers/statements.ts'
@@ -37,11 +40,11 @@ test.after.always(async () => {
   await services?.close()
 })
 
-/** Returns how many rows the statement sent by `work` reads, and rolls its effects back. */
-async function rowsRead(work: () => Promise<unknown>): Promise<number> {
+/** Returns how many rows the statement with this beginning that `work` sends reads, and rolls its effects back. */
+async function rowsRead(work: () => Promise<unknown>, beginning = 'with recursive'): Promise<number> {
   sent = []
   await work()
-  const statement = sent.find(({ text }) => text.startsWith('with recursive'))
+  const statement = sent.find(({ text }) => text.startsWith(beginning))
   if (!statement) throw new Error('the statement was not sent')
   const client = new pg.Client(services.databaseUrl)
   await client.connect()
@@ -195,3 +198,47 @@ test.serial(
     t.deepEqual(counts, [4, 0, 2], 'the look before took one of each, and one more of whoever waited longest')
   },
 )
+
+test.serial('active runs are read once, however many versions there are', async (t) => {
+  const em = crossOrganization(services)
+  const tenant = await makeTenant(services)
+  const steps = [
+    step('start', 'TRIGGER', { type: 'MANUAL' }),
+    step('tag', 'ADD_TAG', { tagNames: ['welcomed'] }),
+  ]
+  const { id, versionId } = await publish(services, tenant, { steps, edges: edges(['start', 'tag']) })
+  await execute(
+    em,
+    sql`insert into automation_version (id, organization_id, automation_id, number, definition)
+      select new_id(), organization_id, automation_id, number + n, definition
+      from automation_version, generate_series(1, 30) n where id = ${versionId}`,
+  )
+  await execute(
+    em,
+    sql`insert into subscriber (id, organization_id, email, status)
+      select new_id(), ${tenant.id}, n || '@reader.example', 'SUBSCRIBED' from generate_series(1, 5000) n`,
+  )
+  await execute(
+    em,
+    sql`insert into automation_run (id, organization_id, automation_id, version_id, subscriber_id, number, status)
+      select new_id(), organization_id, ${id}, ${versionId}, id, 1, 'WAITING' from subscriber
+      where organization_id = ${tenant.id}`,
+  )
+  await execute(em, sql`analyze automation_run, automation_version`)
+  const list = (limit: number) =>
+    tenant.within((call) => listVersions(call, { workflowId: encodeId('wf', id), limit }))
+  const listed = await rowsRead(() => list(30), 'select version.id')
+  t.true(listed < 10_000, `a list of versions reads ${listed} rows`)
+  const { versions } = await list(31)
+  t.like(versions.at(-1), { number: 1, activeRuns: 5_000 })
+  t.is(versions[0]?.activeRuns, 0)
+
+  await execute(em, sql`update automation set status = 'ARCHIVED' where id = ${id}`)
+  await tenant.within((call) => ensureTags(call, ['welcomed']))
+  const summarize = () => tenant.within((call) => summarizeTagDeletion(call, { name: 'welcomed' }))
+  const searched = await rowsRead(summarize, 'select distinct kind')
+  t.true(searched < 10_000, `a search for uses reads ${searched} rows`)
+  t.deepEqual((await summarize()).warnings, [
+    'The workflow "Welcome series" names this tag and can no longer use it.',
+  ])
+})

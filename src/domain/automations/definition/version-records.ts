@@ -29,10 +29,11 @@ export async function listVersions(
     em,
     sql`select version.id, version.number, version.created_at as "publishedAt", version.created_by as "publishedBy",
         version.id is not distinct from ${automation.publishedVersionId}::uuid as "isCurrent",
-        jsonb_array_length(version.definition -> 'steps') as steps,
-        (select count(*)::int from automation_run run where run.organization_id = version.organization_id
-          and run.automation_id = version.automation_id and run.version_id = version.id and run.${IS_ACTIVE}) as "activeRuns"
+        jsonb_array_length(version.definition -> 'steps') as steps, coalesce(active.runs, 0) as "activeRuns"
       from automation_version version
+      left join (select version_id, count(*)::int as runs from automation_run
+        where organization_id = ${organization.id} and automation_id = ${automation.id} and ${IS_ACTIVE}
+        group by version_id) as active on active.version_id = version.id
       where version.organization_id = ${organization.id} and version.automation_id = ${automation.id}
       ${page.part(sql`version.id`)}`,
   )
