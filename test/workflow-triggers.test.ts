@@ -155,6 +155,39 @@ test('a field that does not exist is refused where it stands, with the name it m
   t.regex(answer.body.details[0].message, /no field "birthdya"; .*birthday/)
 })
 
+test('FIELD_UPDATED refuses values that its field never has', async (t) => {
+  const organization = await api.organization()
+  await organization.data('update_organization_settings', { timezone: 'Europe/Paris' })
+  await person(organization, 'ann', { fields: { seats: 5, due: '2027-03-01', active: true, plan: 'free' } })
+  const faultsOf = async (field: string, from: unknown, to: unknown) => {
+    const { body } = await draft(organization, { type: 'FIELD_UPDATED', field, from, to } as never, {})
+    return (body.details ?? []).map(
+      ({ path, message }: { path: string; message: string }) => `${path}: ${message}`,
+    )
+  }
+  t.deepEqual(await faultsOf('seats', 4, null), [])
+  t.deepEqual(await faultsOf('due', '2027-03-01', '2027-03-01T08:00:00.000Z'), [])
+  t.deepEqual(await faultsOf('active', false, true), [])
+  t.deepEqual(await faultsOf('name', null, 'Ann'), [])
+  const because = (type: string) => `because the field has the type ${type}`
+  t.deepEqual(await faultsOf('seats', '4', true), [
+    `steps[0].config.from: must be a number, not text, ${because('number')}`,
+    `steps[0].config.to: must be a number, not a boolean, ${because('number')}`,
+  ])
+  t.deepEqual(await faultsOf('plan', null, 5), [
+    `steps[0].config.to: must be a string, not a number, ${because('string')}`,
+  ])
+  t.deepEqual(await faultsOf('due', 'soon', '2027-03-01T09:00'), [
+    `steps[0].config.from: must be an ISO 8601 date, such as "2027-03-01", not text, ${because('date')}`,
+    'steps[0].config.to: is stored as "2027-03-01T08:00:00.000Z"; write that',
+  ])
+  const text = 'must be text, or null for none, because name is text'
+  t.deepEqual(await faultsOf('name', 5, ''), [`steps[0].config.from: ${text}`, `steps[0].config.to: ${text}`])
+  t.deepEqual(await faultsOf('country', 'FR', 'de'), [
+    'steps[0].config.to: is not a country; write its ISO 3166-1 alpha-2 code in capitals, such as "FR"',
+  ])
+})
+
 test('WORKFLOW_EVENT lets people enter because of what another workflow came to', async (t) => {
   const organization = await api.organization()
   const first = await live(organization, { type: 'MANUAL' })

@@ -11,7 +11,6 @@ import { inspectDocument, type SnippetMention } from '../../content/document.ts'
 import { inspectSlate } from '../../content/slate.ts'
 import { array, rows } from '../../database.ts'
 import { encodeId, readId } from '../../ids.ts'
-import { refuse } from '../text.ts'
 
 /** A snippet that content uses: its uuid, and the path of its first use. */
 export type HeldSnippet = { id: string; path: string }

@@ -210,6 +210,13 @@ export function typeFaults(
   })
 }
 
+/** Returns why a field of this type never holds exactly this value, or null if it can. */
+export function storedFault(value: FieldScalar, type: FieldType, timeZone: string): string | null {
+  const stored = storedValue(value, type, timeZone)
+  if (stored === null) return typeFault('', value, type).message
+  return stored === value ? null : `is stored as ${JSON.stringify(stored)}; write that`
+}
+
 /** Returns the stored form, or null when the value has another type. A date with a time becomes an instant in UTC. */
 function storedValue(value: FieldScalar, type: FieldType | undefined, timeZone: string): FieldScalar | null {
   if (type !== 'date') return typeof value === type ? value : null

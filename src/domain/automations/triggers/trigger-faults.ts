@@ -2,19 +2,22 @@ import { sql } from 'kysely'
 
 import { BUILT_IN_FIELDS } from '../../../../schema/automation-triggers.ts'
 import type { Definition, Step, StepOf } from '../../../../schema/automation.ts'
+import type { FieldType } from '../../../../schema/values.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import { didYouMean } from '../../../catalogue/schema-faults.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { encodeId, readId } from '../../../ids.ts'
 import { customFieldTypes } from '../../audience/references.ts'
+import { COUNTRIES } from '../../countries.ts'
+import { type FieldScalar, storedFault } from '../../fields.ts'
 
 type Placed = { step: Step; path: string }
 type Trigger = { step: StepOf<'TRIGGER'>; path: string }
 
 /**
- * Returns a fault for each segment, workflow or field that a trigger names and the organization does not have, and for
- * each such workflow that a step starts or stops.
+ * Returns a fault for each segment, workflow or field that a trigger names and the organization does not have, for each
+ * value that a field of FIELD_UPDATED cannot have, and for each missing workflow that a step starts or stops.
  */
 export async function triggerFaults(call: Call, { steps }: Definition): Promise<Fault[]> {
   const placed = steps.map((step, position): Placed => ({ step, path: `steps[${position}].config` }))
@@ -61,18 +64,36 @@ async function recordFaults(
 
 async function fieldFaults(call: Call, triggers: readonly Trigger[]): Promise<Fault[]> {
   const named = triggers.flatMap(({ step, path }) =>
-    step.config.type === 'FIELD_UPDATED'
-      ? [{ stepId: step.id, field: step.config.field, path: `${path}.field` }]
-      : [],
+    step.config.type === 'FIELD_UPDATED' ? [{ stepId: step.id, config: step.config, path }] : [],
   )
   if (named.length === 0) return []
-  const types = await customFieldTypes(call.em, call.organization.id)
+  const { id: organizationId, timezone } = call.organization
+  const types = await customFieldTypes(call.em, organizationId)
   const known = [...BUILT_IN_FIELDS, ...types.keys()]
-  return named
-    .filter(({ field }) => !known.includes(field))
-    .map(({ stepId, field, path }) => ({
-      stepId,
-      path,
-      message: `there is no field ${JSON.stringify(field)}; ${didYouMean(field, known)}`,
-    }))
+  return named.flatMap(({ stepId, config, path }): Fault[] => {
+    const { field } = config
+    if (!known.includes(field)) {
+      const message = `there is no field ${JSON.stringify(field)}; ${didYouMean(field, known)}`
+      return [{ stepId, path: `${path}.field`, message }]
+    }
+    return (['from', 'to'] as const).flatMap((member) => {
+      const message = valueFault(config[member] ?? null, field, types.get(field), timezone)
+      return message === null ? [] : [{ stepId, path: `${path}.${member}`, message }]
+    })
+  })
+}
+
+/** Returns why a field never has a value, so that the trigger would never fire, or null if it can. */
+function valueFault(
+  value: FieldScalar | null,
+  field: string,
+  type: FieldType | undefined,
+  timezone: string,
+): string | null {
+  if (value === null) return null
+  if (type) return storedFault(value, type, timezone)
+  if (typeof value !== 'string' || value === '')
+    return `must be text, or null for none, because ${field} is text`
+  if (field !== 'country' || COUNTRIES.has(value)) return null
+  return 'is not a country; write its ISO 3166-1 alpha-2 code in capitals, such as "FR"'
 }
