@@ -398,6 +398,42 @@ test('a way begins with what its trigger implies, and the entry says what of tha
   t.deepEqual(await begun({ type: 'MANUAL' }, [has('has_any', 'trial')]), [false, 'else', null])
 })
 
+test('a way that begins by a time has the data of such a run, and who has no key does not enter', async (t) => {
+  const equals = (path: string, value: string) => ({ field: `entry.${path}`, operator: 'equals', value })
+  const begun = async (config: object, filters: object[], keyPath: string, entry = {}) => {
+    const { entries, ways } = await simulated(
+      {
+        steps: [
+          step('start', 'TRIGGER', config as never),
+          step('ask', 'BRANCH', { paths: [{ id: 'yes', filters } as never] }),
+        ],
+        edges: edges(['start', 'ask']),
+        settings: { reEntry: { mode: 'PER_KEY', keyPath } },
+      },
+      { customFields: { due: '2027-01-15' }, entry },
+    )
+    return [entries[0]?.enters, entries[0]?.reason, ways[0]?.timeline[1]?.port]
+  }
+  const now = equals('dueAt', '2027-01-04T09:00:00.000Z')
+  const date = { type: 'DATE_FIELD', field: 'due', direction: 'AFTER', anniversary: false }
+  t.deepEqual(await begun(date, [equals('field', 'due'), equals('date', '2027-01-15'), now], 'date'), [
+    true,
+    null,
+    'yes',
+  ])
+  t.deepEqual(await begun({ type: 'SCHEDULE', cron: '0 9 * * *' }, [now], 'dueAt'), [true, null, 'yes'])
+  const silence = { type: 'INACTIVITY', eventType: 'BOUGHT', inactiveFor: { amount: 3, unit: 'DAYS' } }
+  const since = equals('inactiveSince', '2027-01-01T09:00:00.000Z')
+  t.deepEqual(await begun(silence, [since, equals('eventType', 'BOUGHT')], 'inactiveSince'), [
+    true,
+    null,
+    'yes',
+  ])
+  const manual = { type: 'MANUAL' }
+  t.deepEqual(await begun(manual, [equals('order', 'A')], 'order'), [false, 'NO_KEY', 'else'])
+  t.deepEqual(await begun(manual, [equals('order', 'A')], 'order', { order: 'A' }), [true, null, 'yes'])
+})
+
 test('who is in a segment is what its filters say: the entry tells that they are not yet', async (t) => {
   const { segment } = await organization.data('create_segment', {
     name: 'French',

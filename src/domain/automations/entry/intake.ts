@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 
 import type { Filter } from '../../../../schema/audience.ts'
-import type { TimedTrigger } from '../../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../../schema/values.ts'
 import { AUTOMATION_INTAKE, type IntakeProgress, intakeWorkflowId } from '../../../../temporal/contract.ts'
 import { manualEntry } from '../../../../temporal/graph.ts'
@@ -17,7 +16,7 @@ import { BULK_PRIORITY } from '../../outbox.ts'
 import type { WorkControl } from '../../work-control.ts'
 import { loadVersion, type Version } from '../definition/versions.ts'
 import { recordDecisions } from '../runs/decisions.ts'
-import { nextDue, takeOccasions, type Timed, timedTrigger } from '../triggers/due-people.ts'
+import { entryDataOf, nextDue, takeOccasions, type Timed, timedTrigger } from '../triggers/due-people.ts'
 import type { Stretch } from '../triggers/trigger-times.ts'
 import { enrol } from './enrolment.ts'
 import type { Candidate } from './run-inserts.ts'
@@ -239,20 +238,8 @@ async function duePage(call: Call, intake: Intake, timed: Timed, size: number): 
         version,
         subscriberId: id,
         trigger: { ...cause, dueAt: new Date(dueAt).toISOString() },
-        context: contextOf(timed.config, occasion, new Date(dueAt).toISOString()),
+        context: entryDataOf(timed.config, occasion, new Date(dueAt).toISOString()),
       })),
-  }
-}
-
-/** Returns the entry data of a run that a timed trigger starts; filters and `keyPath` read it as `entry.<path>`. */
-function contextOf(config: TimedTrigger, occasion: string, dueAt: string): Record<string, unknown> {
-  switch (config.type) {
-    case 'DATE_FIELD':
-      return { field: config.field, date: occasion, dueAt }
-    case 'INACTIVITY':
-      return { eventType: config.eventType, inactiveSince: occasion, dueAt }
-    case 'SCHEDULE':
-      return { dueAt }
   }
 }
 

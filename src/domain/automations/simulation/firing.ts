@@ -1,10 +1,13 @@
 import { BUILT_IN_FIELDS, type TriggerConfigs } from '../../../../schema/automation-triggers.ts'
 import type { StepOf } from '../../../../schema/automation.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
+import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { readId } from '../../../ids.ts'
 import { CONSENT } from '../../subscribers/consent.ts'
 import { REVENUE } from '../../subscribers/history.ts'
 import { tagEvents } from '../../subscribers/tags.ts'
+import { entryDataOf } from '../triggers/due-people.ts'
+import { CATCH_UP_MS, nextDate } from '../triggers/trigger-times.ts'
 import type { World } from './place.ts'
 import { type State, withField } from './state.ts'
 
@@ -14,13 +17,38 @@ export type Begun = { step: StepOf<'TRIGGER'>; state: State; assumed: string | n
 /** The event that fires a trigger, and the changes of the person that come with it. */
 type Fired = { type: string; data: Record<string, unknown>; change?: Partial<State>; assumed?: string | null }
 
-/** Fires a trigger. The data of its event become the run's entry data; entry data given by the caller override them. */
+/**
+ * Fires a trigger. The data of its event, or those of a time, become the run's entry data; entry data given by the
+ * caller override them.
+ */
 export async function fire(world: World, step: StepOf<'TRIGGER'>, state: State, at: number): Promise<Begun> {
   const fired = await firedBy(world, step, state, at)
-  if (fired === null) return { step, state, assumed: null }
+  if (fired === null) {
+    const entry = { ...dueData(world, step, state, at), ...state.entry }
+    return { step, state: { ...state, entry }, assumed: null }
+  }
   const { type, data, change = {}, assumed = null } = fired
   const entry = { ...data, ...state.entry }
   return { step, state: { ...state, ...change, entry, begunBy: [{ type, at, data: entry }] }, assumed }
+}
+
+/** Returns the entry data of a run that a timed trigger starts at the moment `at`; none for other triggers. */
+function dueData({ timezone }: World, { config }: StepOf<'TRIGGER'>, { fields }: State, at: number) {
+  const dueAt = new Date(at).toISOString()
+  switch (config.type) {
+    case 'DATE_FIELD': {
+      const next = nextDate(fields[config.field], config, timezone, at - CATCH_UP_MS)
+      return next === null ? {} : entryDataOf(config, next.occasion, dueAt)
+    }
+    case 'INACTIVITY': {
+      const since = at - durationMilliseconds(config.inactiveFor)
+      return entryDataOf(config, new Date(since).toISOString(), dueAt)
+    }
+    case 'SCHEDULE':
+      return entryDataOf(config, '', dueAt)
+    default:
+      return {}
+  }
 }
 
 async function firedBy(

@@ -192,9 +192,12 @@ async function readEntries(
     const refusal = refusalOf(state)
     const isGone = source.settings.exitOnUnsubscribe && state.status !== 'SUBSCRIBED'
     const filters = config.filters ?? []
+    const isTimed = TIMED.has(config.type)
+    // The filters of a timed trigger choose among people before a run has data.
+    const asked = isTimed ? { ...state, entry: {} } : state
     const isMeant =
-      filters.length === 0 || (await world.filtering.firstHolding([{ id, filters }], state, from)) !== null
-    const reason = isGone && TIMED.has(config.type) ? 'NOT_SUBSCRIBED' : isMeant ? refusal : 'FILTERS'
+      filters.length === 0 || (await world.filtering.firstHolding([{ id, filters }], asked, from)) !== null
+    const reason = isGone && isTimed ? 'NOT_SUBSCRIBED' : isMeant ? refusal : 'FILTERS'
     const message = reason === null ? null : `The person ${ENTRY_REFUSALS[reason]}.`
     entries.push({ stepId: id, type: config.type, enters: reason === null, reason, message, assumed })
   }
@@ -209,10 +212,11 @@ async function reEntry(
   { graph }: World,
   from: number,
 ): Promise<(state: State) => Refusal | null> {
-  if (automationId === null || subscriberId === NOBODY) return () => null
   const published = { ...definition, settings, successGoals: [], emails: {} }
-  const version: Version = { id: NOBODY, automationId, number: 0, definition: published, graph }
-  const entry = await readEntry(call, { automationId, subscriberId })
+  const own = { automationId: automationId ?? NOBODY }
+  const version: Version = { ...own, id: NOBODY, number: 0, definition: published, graph }
+  // A sample, or a definition without a workflow, has no entries, but may lack a key.
+  const entry = await readEntry(call, { ...own, subscriberId })
   const idleMs = entry.idleMs === null ? null : entry.idleMs + from - call.now.getTime()
   return ({ entry: context }) => {
     const decided = decide({ version, context }, { ...entry, idleMs })

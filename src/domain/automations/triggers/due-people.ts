@@ -34,6 +34,18 @@ export function zoneOf({ definition }: Version, { organization }: Pick<Call, 'or
   return definition.settings.timezone ?? organization.timezone
 }
 
+/** Returns the entry data of a run that a timed trigger starts; filters and `keyPath` read it as `entry.<path>`. */
+export function entryDataOf(config: TimedTrigger, occasion: string, dueAt: string): Record<string, unknown> {
+  switch (config.type) {
+    case 'DATE_FIELD':
+      return { field: config.field, date: occasion, dueAt }
+    case 'INACTIVITY':
+      return { eventType: config.eventType, inactiveSince: occasion, dueAt }
+    case 'SCHEDULE':
+      return { dueAt }
+  }
+}
+
 /**
  * Counts the people who are due in the stretch. For dates and inactivity this includes those whom the filters refuse.
  */

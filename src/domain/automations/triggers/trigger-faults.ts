@@ -10,7 +10,7 @@ import { array, rows } from '../../../database.ts'
 import { encodeId, readId } from '../../../ids.ts'
 import { customFieldTypes } from '../../audience/references.ts'
 import { COUNTRIES } from '../../countries.ts'
-import { type FieldScalar, storedFault } from '../../fields.ts'
+import { type FieldScalar, storedFault } from '../../subscribers/fields.ts'
 
 type Placed = { step: Step; path: string }
 type Trigger = { step: StepOf<'TRIGGER'>; path: string }
