@@ -28,6 +28,7 @@ export async function enterMany(
   const intake = await readNewIntake(call, choice)
   const workflowId = await beginIntake(call, intake)
   const temporalUrl = workflowId === null ? null : call.services.temporal.workflowUrl(workflowId)
+  if (intake.expected === 0) return { count: 0, temporalUrl: null }
   return { count: intake.expected, temporalUrl }
 }
 
