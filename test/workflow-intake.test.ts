@@ -85,6 +85,9 @@ test('what cannot be is refused before anybody is asked to confirm, and another 
   t.is((await stranger.call('add_subscribers_to_workflow', foreign)).status, 404)
   await organization.data('update_workflow_status', { workflowId, status: 'PAUSED' })
   t.is((await add({ filters: [] })).body.code, 'WRONG_STATE')
+  const byKey = await live(organization, { settings: { reEntry: { mode: 'PER_KEY', keyPath: 'order' } } })
+  const keyless = await organization.call('add_subscribers_to_workflow', { workflowId: byKey, filters: [] })
+  t.like(keyless.body, { code: 'WRONG_STATE', details: { reason: 'NO_KEY' } })
 })
 
 test.serial(

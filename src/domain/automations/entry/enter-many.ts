@@ -1,13 +1,14 @@
 import { sql } from 'kysely'
 
 import type { Filter } from '../../../../schema/audience.ts'
-import { refuse } from '../../../catalogue/failure.ts'
+import { reEntryOf } from '../../../../temporal/graph.ts'
+import { Failure, refuse } from '../../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
 import { row } from '../../../database.ts'
 import { decodeId, missing } from '../../../ids.ts'
 import { checkFilters } from '../../audience/check.ts'
 import { titleOf } from '../definition/records.ts'
-import { loadVersion } from '../definition/versions.ts'
+import { loadVersion, type Version } from '../definition/versions.ts'
 import { findEnterable } from '../runs/run-control.ts'
 import { refuseStatus } from './enter-by-hand.ts'
 import { beginIntake, intakePredicate, type NewIntake } from './intake.ts'
@@ -26,9 +27,9 @@ export async function enterMany(
   choice: AudienceChoice,
 ): Promise<{ count: number; temporalUrl: string | null }> {
   const intake = await readNewIntake(call, choice)
+  if (intake.expected === 0) return { count: 0, temporalUrl: null }
   const workflowId = await beginIntake(call, intake)
   const temporalUrl = workflowId === null ? null : call.services.temporal.workflowUrl(workflowId)
-  if (intake.expected === 0) return { count: 0, temporalUrl: null }
   return { count: intake.expected, temporalUrl }
 }
 
@@ -56,6 +57,7 @@ async function readNewIntake(
   const filters = await filtersOf(call, choice)
   if (automation.status !== 'ACTIVE' || automation.versionId === null) refuseStatus(automation)
   const version = await loadVersion(call.em, call.organization.id, automation.versionId)
+  refuseKeyless(version)
   const predicate = await intakePredicate(call, automation.id, version, filters)
   const found = await row<{ count: number }>(
     call.em,
@@ -66,6 +68,16 @@ async function readNewIntake(
   const most = limit ?? null
   const cause = { type: 'MANUAL', by: call.actor.id }
   return { automation, filters, cause, most, expected: most === null ? count : Math.min(count, most) }
+}
+
+/** Throws `WRONG_STATE` if re-entry needs a key, because an intake starts runs without data and nobody would enter. */
+function refuseKeyless({ definition }: Version): void {
+  if (reEntryOf(definition, definition.settings).mode !== 'PER_KEY') return
+  throw new Failure(
+    'WRONG_STATE',
+    'The workflow lets nobody in without a key (settings.reEntry.mode PER_KEY), and many at once have none; add each with add_subscriber_to_workflow and a context.',
+    { details: { reason: 'NO_KEY' } },
+  )
 }
 
 async function filtersOf(
