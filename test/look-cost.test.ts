@@ -2,17 +2,18 @@ import test from 'ava'
 import { sql } from 'kysely'
 import pg from 'pg'
 
+import type { Call } from '../src/catalogue/tool.ts'
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
-import { execute } from '../src/database.ts'
+import { execute, row } from '../src/database.ts'
 import { reviveQueue } from '../src/delivery/claims.ts'
 import { listVersions } from '../src/domain/automations/definition/version-records.ts'
 import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
-import { summarizeTagDeletion } from '../src/domain/subscribers/tag-records.ts'
+import { deleteTag, summarizeTagDeletion } from '../src/domain/subscribers/tag-records.ts'
 import { ensureTags } from '../src/domain/subscribers/tags.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
 import { encodeId, newId } from '../src/ids.ts'
-import { edges, makeTenant, publish, step } from './helpers/automation.ts'
-import { testServices, type TestServices } from './helpers/database.ts'
+import { edges, makeTenant, publish, step, type Tenant } from './helpers/automation.ts'
+import { type TestServices, testServices } from './helpers/database.ts'
 import { watchStatements } from './helpers/statements.ts'
 
 const MANY = 100_000
@@ -61,6 +62,40 @@ function readBy(plan: Plan): number {
   const own =
     plan['Relation Name'] === undefined ? 0 : plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)
   return own * plan['Actual Loops'] + (plan.Plans ?? []).reduce((sum, each) => sum + readBy(each), 0)
+}
+
+/** Returns how many rows and index entries of a table and its partitions `work` reads for the tenant. */
+async function readFrom(
+  tenant: Tenant,
+  table: string,
+  work: (call: Call) => Promise<unknown>,
+): Promise<number> {
+  return await tenant.within(async (call) => {
+    const before = await readSoFar(call, table)
+    await work(call)
+    return (await readSoFar(call, table)) - before
+  })
+}
+
+async function readSoFar({ em: own }: Call, table: string): Promise<number> {
+  const found = await row<{ read: number }>(
+    own,
+    sql`with part as (
+        select ${table}::regclass as id union select relid from pg_partition_tree(${table}::regclass)
+      )
+      select sum(pg_stat_get_xact_tuples_returned(id))::int as read
+      from (select id from part union all select indexrelid from part join pg_index on indrelid = part.id) each`,
+  )
+  return found?.read ?? 0
+}
+
+/** Adds so many subscribers. */
+async function addPeople(tenant: Tenant, count: number): Promise<void> {
+  await execute(
+    crossOrganization(services),
+    sql`insert into subscriber (id, organization_id, email, status)
+      select new_id(), ${tenant.id}, 'p' || n || '@example.com', 'SUBSCRIBED' from generate_series(1, ${count}::int) n`,
+  )
 }
 
 test.serial(
@@ -241,4 +276,24 @@ test.serial('active runs are read once, however many versions there are', async 
   t.deepEqual((await summarize()).warnings, [
     'The workflow "Welcome series" names this tag and can no longer use it.',
   ])
+})
+
+test.serial('deleting a tag reads its links only a few times, however many there are', async (t) => {
+  const em = crossOrganization(services)
+  const [tenant, tagId, count] = [await makeTenant(services), newId(), 12_000]
+  await addPeople(tenant, count)
+  await execute(em, sql`insert into tag (id, organization_id, name) values (${tagId}, ${tenant.id}, 'crowd')`)
+  await execute(
+    em,
+    sql`insert into subscriber_tag (organization_id, subscriber_id, tag_id)
+      select organization_id, id, ${tagId} from subscriber where organization_id = ${tenant.id}`,
+  )
+  await execute(em, sql`analyze subscriber_tag`)
+  let removed = 0
+  const read = await readFrom(tenant, 'subscriber_tag', async (call) => {
+    removed = (await deleteTag(call, { tagId: encodeId('tag', tagId) })).removed
+  })
+  t.is(removed, count)
+  t.log(`${read} rows and index entries`)
+  t.true(read < 3 * count, `${read} rows and index entries`)
 })

@@ -4,13 +4,13 @@ import type { Tag } from '../../../schema/tag.ts'
 import { Failure, refuse } from '../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
 import { array, execute, row, rows } from '../../database.ts'
-import { encodeId, missing, readId } from '../../ids.ts'
+import { encodeId, missing, NIL_ID, readId } from '../../ids.ts'
 import { refuseInUse, type Use, usesWhere } from '../audience/uses.ts'
 import { recordEvents } from '../events.ts'
 import { readWalk, type Walk } from '../keyset.ts'
 import { lockSegments } from '../segments/lock.ts'
 import { timestamp } from '../text.ts'
-import { ensureTags, readTagName, type TagRow, tagEvents } from './tags.ts'
+import { ensureTags, readTagName, tagEvents, type TagRow } from './tags.ts'
 
 /** Names a tag: exactly one of the two members. */
 export type TagChoice = { tagId?: string | undefined; name?: string | undefined }
@@ -147,19 +147,31 @@ export async function deleteTag(call: Call, choice: TagChoice): Promise<{ tag: T
     sql`select from tag where organization_id = ${organization.id} and id = ${tag.id} for update`,
   )
   let removed = 0
+  let reached = NIL_ID
   for (;;) {
-    const page = await rows<{ subscriberId: string }>(
+    // Each page begins where the last one ended: until the commit, index entries of deleted rows are read again.
+    const page = await rows<{ subscriberId: string; isGone: boolean }>(
       em,
-      sql`delete from subscriber_tag where (organization_id, subscriber_id, tag_id) in (
-          select organization_id, subscriber_id, tag_id from subscriber_tag
-          where organization_id = ${organization.id} and tag_id = ${tag.id} order by subscriber_id limit ${DELETE_PAGE}
-        ) returning subscriber_id as "subscriberId"`,
+      sql`with page as materialized (
+          select subscriber_id from subscriber_tag
+          where organization_id = ${organization.id} and tag_id = ${tag.id} and subscriber_id > ${reached}
+          order by subscriber_id limit ${DELETE_PAGE}
+        ), gone as (
+          delete from subscriber_tag where organization_id = ${organization.id} and tag_id = ${tag.id}
+            and subscriber_id = any(array(select subscriber_id from page))
+          returning subscriber_id
+        )
+        select page.subscriber_id as "subscriberId", gone.subscriber_id is not null as "isGone"
+        from page left join gone using (subscriber_id) order by page.subscriber_id`,
     )
-    const changes = page.map(({ subscriberId }) => ({ subscriberId, tag }))
-    if (page.length > 0)
+    // Another call may have taken the tag from somebody meanwhile.
+    const changes = page.flatMap(({ subscriberId, isGone }) => (isGone ? [{ subscriberId, tag }] : []))
+    if (changes.length > 0)
       await recordEvents(call, tagEvents('TAG_REMOVED', changes), { triggerWorkflows: false })
-    removed += page.length
-    if (page.length < DELETE_PAGE) break
+    removed += changes.length
+    const last = page.at(-1)
+    if (page.length < DELETE_PAGE || !last) break
+    reached = last.subscriberId
   }
   await execute(em, sql`delete from tag where organization_id = ${organization.id} and id = ${tag.id}`)
   return { tag, removed }
