@@ -8,6 +8,7 @@ import { execute, row } from '../src/database.ts'
 import { reviveQueue } from '../src/delivery/claims.ts'
 import { listVersions } from '../src/domain/automations/definition/version-records.ts'
 import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
+import { eraseSubscriber, NO_ADDRESS } from '../src/domain/subscribers/erasure.ts'
 import { deleteTag, summarizeTagDeletion } from '../src/domain/subscribers/tag-records.ts'
 import { ensureTags } from '../src/domain/subscribers/tags.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
@@ -296,4 +297,27 @@ test.serial('deleting a tag reads its links only a few times, however many there
   t.is(removed, count)
   t.log(`${read} rows and index entries`)
   t.true(read < 3 * count, `${read} rows and index entries`)
+})
+
+test.serial('erasing a person reads no emails of others', async (t) => {
+  const em = crossOrganization(services)
+  const tenant = await makeTenant(services)
+  const [id, other] = [await tenant.subscribe('ann@example.com'), await tenant.subscribe()]
+  await execute(
+    em,
+    sql`insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email)
+      select new_id(), ${tenant.id}::uuid, 'CAMPAIGN', true, ${other}::uuid, 'p' || n || '@example.com', 'a@example.com'
+      from generate_series(1, ${MANY}::int) n
+      union all select new_id(), ${tenant.id}::uuid, 'CAMPAIGN', true, ${id}::uuid, 'ann@example.com', 'a@example.com'
+      union all select new_id(), ${tenant.id}::uuid, 'TEST', false, null, 'Ann@example.com', 'a@example.com'`,
+  )
+  await execute(em, sql`analyze message`)
+  const read = await readFrom(tenant, 'message', (call) => eraseSubscriber(call, encodeId('sub', id)))
+  t.log(`${read} rows and index entries`)
+  t.true(read < 100, `${read} rows and index entries`)
+  const erased = await row(
+    em,
+    sql`select count(*)::int as emails from message where organization_id = ${tenant.id} and recipient = ${NO_ADDRESS}`,
+  )
+  t.deepEqual(erased, { emails: 2 })
 })

@@ -172,6 +172,8 @@ export class M003Sending extends Migration {
       -- Only two kinds of email have no subscriber. The condition keeps a plan that was made for an empty table from
       -- looking up ids in this index.
       create index on message (organization_id, subscriber_id, id) where subscriber_id is not null;
+      -- For the erasure of a person who got email of those two kinds.
+      create index on message (organization_id, lower(recipient)) where subscriber_id is null;
       create index on message (organization_id, campaign_id, id) where campaign_id is not null;
       create index on message (organization_id, run_id, id) where run_id is not null;
       -- For the list of transactional email, which would be hard to find among the emails of campaigns.

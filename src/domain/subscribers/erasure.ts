@@ -134,8 +134,10 @@ async function holdEmails({ em, organization }: Call, person: Person): Promise<s
   const addresses = array(person.addresses, 'text')
   const found = await rows<{ id: string }>(
     em,
-    sql`select id from message where organization_id = ${organization.id} and (subscriber_id = ${person.id}
-        or (subscriber_id is null and lower(recipient) = any(${addresses})))
+    sql`select id from message where organization_id = ${organization.id} and subscriber_id = ${person.id}
+      union
+      select id from message
+      where organization_id = ${organization.id} and subscriber_id is null and lower(recipient) = any(${addresses})
       union
       select (step.outcome ->> 'messageId')::uuid from automation_run run
       join run_step step on step.organization_id = run.organization_id and step.run_id = run.id
