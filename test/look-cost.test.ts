@@ -8,6 +8,7 @@ import { execute, row } from '../src/database.ts'
 import { reviveQueue } from '../src/delivery/claims.ts'
 import { listVersions } from '../src/domain/automations/definition/version-records.ts'
 import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
+import { deleteCampaign } from '../src/domain/campaigns/update.ts'
 import { eraseSubscriber, NO_ADDRESS } from '../src/domain/subscribers/erasure.ts'
 import { deleteTag, summarizeTagDeletion } from '../src/domain/subscribers/tag-records.ts'
 import { ensureTags } from '../src/domain/subscribers/tags.ts'
@@ -320,4 +321,27 @@ test.serial('erasing a person reads no emails of others', async (t) => {
     sql`select count(*)::int as emails from message where organization_id = ${tenant.id} and recipient = ${NO_ADDRESS}`,
   )
   t.deepEqual(erased, { emails: 2 })
+})
+
+test.serial('deleting a campaign reads its own history only', async (t) => {
+  const em = crossOrganization(services)
+  const [tenant, campaign] = [await makeTenant(services), newId()]
+  await execute(
+    em,
+    sql`insert into campaign (id, organization_id, kind)
+      select new_id(), ${tenant.id}::uuid, 'BROADCAST' from generate_series(1, 1000)
+      union all select ${campaign}::uuid, ${tenant.id}::uuid, 'BROADCAST'`,
+  )
+  await execute(
+    em,
+    sql`insert into campaign_history (id, organization_id, campaign_id, source, subject, content_type)
+      select new_id(), organization_id, id, 'manual', 'Hello', 'MARKDOWN' from campaign, generate_series(1, 20)
+      where organization_id = ${tenant.id}`,
+  )
+  await execute(em, sql`analyze campaign_history`)
+  const read = await readFrom(tenant, 'campaign_history', (call) =>
+    deleteCampaign(call, encodeId('cmp', campaign)),
+  )
+  t.log(`${read} rows and index entries`)
+  t.true(read < 200, `${read} rows and index entries`)
 })

@@ -119,6 +119,8 @@ export class M003Sending extends Migration {
           on delete set null (restored_from)
       );
       create index on campaign_history (organization_id, campaign_id, id);
+      -- For the foreign key: each entry that is deleted is looked for in it.
+      create index on campaign_history (organization_id, restored_from) where restored_from is not null;
 
       -- Closed sets of values. They are domains in the tables that every email passes, because a session caches a
       -- domain but reads the check constraints of a table again for each statement, which took a third of an
