@@ -2,6 +2,8 @@ import test from 'ava'
 import { sql } from 'kysely'
 import pg from 'pg'
 
+import { spendCode } from '../src/catalogue/confirmation.ts'
+import { CATALOGUE } from '../src/catalogue/registry.ts'
 import type { Call } from '../src/catalogue/tool.ts'
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { execute, row } from '../src/database.ts'
@@ -344,4 +346,23 @@ test.serial('deleting a campaign reads its own history only', async (t) => {
   )
   t.log(`${read} rows and index entries`)
   t.true(read < 200, `${read} rows and index entries`)
+})
+
+test.serial('a code is looked for among the challenges of its own request', async (t) => {
+  const em = crossOrganization(services)
+  const tenant = await makeTenant(services)
+  const tool = CATALOGUE.get('send_email')
+  if (!tool) throw new Error('there is no such tool')
+  await execute(
+    em,
+    sql`insert into confirmation_challenge (id, organization_id, tool, input_hash, code_hash, expires_at, spent_at)
+      select new_id(), ${tenant.id}, 'send_email', sha256(n::text::bytea), '', now(), now()
+      from generate_series(1, ${MANY}::int) n`,
+  )
+  await execute(em, sql`analyze confirmation_challenge`)
+  const read = await readFrom(tenant, 'confirmation_challenge', async (call) => {
+    t.regex((await spendCode(call, { tool, input: {} }, '12345')) ?? '', /does not belong/)
+  })
+  t.log(`${read} rows and index entries`)
+  t.true(read < 100, `${read} rows and index entries`)
 })

@@ -93,7 +93,7 @@ export class M001Organizations extends Migration {
         created_at timestamptz(3) not null default now(),
         primary key (organization_id, id)
       );
-      create index on confirmation_challenge (organization_id, tool, input_hash) where spent_at is null;
+      create index on confirmation_challenge (organization_id, tool, input_hash);
       create index on confirmation_challenge (expires_at);
 
       create table idempotency_record (
