@@ -17,7 +17,7 @@ import { ensureTags } from '../src/domain/subscribers/tags.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { edges, makeTenant, publish, step, type Tenant } from './helpers/automation.ts'
-import { type TestServices, testServices } from './helpers/database.ts'
+import { testServices, type TestServices } from './helpers/database.ts'
 import { watchStatements } from './helpers/statements.ts'
 
 const MANY = 100_000
@@ -365,4 +365,45 @@ test.serial('a code is looked for among the challenges of its own request', asyn
   })
   t.log(`${read} rows and index entries`)
   t.true(read < 100, `${read} rows and index entries`)
+})
+
+test.serial('how many runs are on a version is read from the index of active runs', async (t) => {
+  const em = crossOrganization(services)
+  const tenant = await makeTenant(services)
+  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' })]
+  const { id } = await publish(services, tenant, { steps, edges: edges([]) })
+  for (let number = 2; number < 20; number++) {
+    await publish(services, tenant, { steps, edges: edges([]) }, { automationId: id, number })
+  }
+  const { versionId } = await publish(
+    services,
+    tenant,
+    { steps, edges: edges([]) },
+    { automationId: id, number: 20 },
+  )
+  const [tagId, count] = [newId(), 20_000]
+  await addPeople(tenant, count)
+  await execute(
+    em,
+    sql`insert into automation_run (id, organization_id, automation_id, version_id, subscriber_id, number)
+      select new_id(), organization_id, ${id}, ${versionId}, id, 1 from subscriber
+      where organization_id = ${tenant.id}`,
+  )
+  await execute(em, sql`vacuum analyze automation_run`)
+  const listing = await readFrom(tenant, 'automation_run', async (call) => {
+    const { versions } = await listVersions(call, { workflowId: encodeId('wf', id), limit: 20 })
+    t.deepEqual(
+      versions.map(({ activeRuns }) => activeRuns).filter((runs) => runs > 0),
+      [count],
+    )
+  })
+  t.log(`${listing} rows and index entries for the list`)
+  t.true(listing < 2 * count, `${listing} rows and index entries`)
+
+  await execute(em, sql`insert into tag (id, organization_id, name) values (${tagId}, ${tenant.id}, 'used')`)
+  const asking = await readFrom(tenant, 'automation_run', (call) =>
+    summarizeTagDeletion(call, { tagId: encodeId('tag', tagId) }),
+  )
+  t.log(`${asking} for the uses of a tag`)
+  t.true(asking < 100, `${asking} rows and index entries`)
 })

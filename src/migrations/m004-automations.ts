@@ -149,8 +149,9 @@ export class M004Automations extends Migration {
       create index on automation_run (organization_id, automation_id, id);
       create index on automation_run (organization_id, automation_id, id) where held;
       -- The statistics of an automation are counted from these two indexes alone. Each wait moves its run within them,
-      -- which costs a kilobyte of WAL.
-      create index automation_run_standing on automation_run (organization_id, automation_id, current_step_id, status)
+      -- which costs a kilobyte of WAL. The version is for the active runs of each.
+      create index automation_run_standing
+        on automation_run (organization_id, automation_id, version_id, current_step_id, status)
         where status in ('QUEUED', 'ACTIVE', 'WAITING');
       create index automation_run_ended on automation_run (organization_id, automation_id, status, exit_reason)
         where ended_at is not null;
