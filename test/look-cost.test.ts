@@ -9,13 +9,14 @@ import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { execute, row } from '../src/database.ts'
 import { reviveQueue } from '../src/delivery/claims.ts'
 import { listVersions } from '../src/domain/automations/definition/version-records.ts'
+import { createGroup, deleteGroup, getGroup } from '../src/domain/automations/groups/groups.ts'
 import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
 import { deleteCampaign } from '../src/domain/campaigns/update.ts'
 import { eraseSubscriber, NO_ADDRESS } from '../src/domain/subscribers/erasure.ts'
 import { deleteTag, summarizeTagDeletion } from '../src/domain/subscribers/tag-records.ts'
 import { ensureTags } from '../src/domain/subscribers/tags.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
-import { encodeId, newId } from '../src/ids.ts'
+import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { edges, makeTenant, publish, step, type Tenant } from './helpers/automation.ts'
 import { testServices, type TestServices } from './helpers/database.ts'
 import { watchStatements } from './helpers/statements.ts'
@@ -406,4 +407,32 @@ test.serial('how many runs are on a version is read from the index of active run
   )
   t.log(`${asking} for the uses of a tag`)
   t.true(asking < 100, `${asking} rows and index entries`)
+})
+
+test.serial('deleting a group leaves the runs alone that were in it', async (t) => {
+  const em = crossOrganization(services)
+  const tenant = await makeTenant(services)
+  const { id, versionId } = await publish(services, tenant, {
+    steps: [step('start', 'TRIGGER', { type: 'MANUAL' })],
+    edges: edges([]),
+  })
+  const group = await tenant.within((call) =>
+    createGroup(call, { name: 'Onboarding', conflictStrategy: 'FIRST_WINS' }),
+  )
+  await addPeople(tenant, 10_000)
+  await execute(
+    em,
+    sql`insert into automation_run (id, organization_id, automation_id, version_id, subscriber_id, number, group_id,
+        status, ended_at)
+      select new_id(), organization_id, ${id}, ${versionId}, id, 1, ${decodeId('grp', group.id)}, 'COMPLETED', now()
+      from subscriber where organization_id = ${tenant.id}`,
+  )
+  const read = await readFrom(tenant, 'automation_run', (call) =>
+    deleteGroup(call, group.id, group.updatedAt),
+  )
+  t.is(read, 0)
+  await t.throwsAsync(
+    tenant.within((call) => getGroup(call, group.id)),
+    { message: /no workflow group/ },
+  )
 })

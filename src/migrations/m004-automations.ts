@@ -101,7 +101,8 @@ export class M004Automations extends Migration {
         subscriber_id uuid not null,
         number int not null,
         entry_key text not null default '',
-        -- The group of the automation. A subscriber has one active run in it, beside those that queue.
+        -- The group of the automation. A subscriber has one active run in it, beside those that queue. No foreign key:
+        -- runs that are over, of which there may be millions, keep a group that is deleted.
         group_id uuid,
         -- Since when the run waits for its turn in the group, and until when it may; null once it has its turn.
         queued_at timestamptz(3),
@@ -132,9 +133,7 @@ export class M004Automations extends Migration {
         unique (organization_id, automation_id, subscriber_id, number),
         foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade,
         foreign key (organization_id, version_id) references automation_version (organization_id, id),
-        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade,
-        foreign key (organization_id, group_id) references automation_group (organization_id, id)
-          on delete set null (group_id)
+        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
       ) with (fillfactor = 70);
       create unique index automation_run_group on automation_run (organization_id, group_id, subscriber_id)
         where status in ('QUEUED', 'ACTIVE', 'WAITING') and group_id is not null and queued_at is null;

@@ -84,8 +84,9 @@ export async function cancelRuns(
 }
 
 /**
- * Locks the subscribers of these runs, then their places in groups, and returns the places. The lock on a subscriber
- * makes events and new waits for them run one after the other; in the lock order it comes before places and runs.
+ * Locks the subscribers of these runs, then the places of active ones in groups, and returns the places; the group of
+ * a run that is over may be gone. The lock on a subscriber makes events and new waits for them run one after the
+ * other; in the lock order it comes before places and runs.
  */
 async function lockPeople(call: Call, runIds: readonly string[]): Promise<Place[]> {
   const { em, organization } = call
@@ -95,7 +96,7 @@ async function lockPeople(call: Call, runIds: readonly string[]): Promise<Place[
         select id from subscriber where organization_id = ${organization.id} and id in (select subscriber_id
           from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')}))
         order by id for share)
-      select distinct run.group_id as "groupId", people.id as "subscriberId"
+      select distinct case when run.${IS_ACTIVE} then run.group_id end as "groupId", people.id as "subscriberId"
       from people join automation_run run on run.organization_id = ${organization.id} and run.subscriber_id = people.id
         and run.id = any(${array(runIds, 'uuid')})`,
   )
