@@ -12,13 +12,14 @@ import { listVersions } from '../src/domain/automations/definition/version-recor
 import { createGroup, deleteGroup, getGroup } from '../src/domain/automations/groups/groups.ts'
 import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
 import { deleteCampaign } from '../src/domain/campaigns/update.ts'
+import { keepHouse } from '../src/domain/housekeeping.ts'
 import { eraseSubscriber, NO_ADDRESS } from '../src/domain/subscribers/erasure.ts'
 import { deleteTag, summarizeTagDeletion } from '../src/domain/subscribers/tag-records.ts'
 import { ensureTags } from '../src/domain/subscribers/tags.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { edges, makeTenant, publish, step, type Tenant } from './helpers/automation.ts'
-import { testServices, type TestServices } from './helpers/database.ts'
+import { type TestServices, testServices } from './helpers/database.ts'
 import { watchStatements } from './helpers/statements.ts'
 
 const MANY = 100_000
@@ -435,4 +436,38 @@ test.serial('deleting a group leaves the runs alone that were in it', async (t) 
     tenant.within((call) => getGroup(call, group.id)),
     { message: /no workflow group/ },
   )
+})
+
+test.serial('forgetting the recipients of old sends reads none of newer ones', async (t) => {
+  const em = crossOrganization(services)
+  const tenant = await makeTenant(services)
+  await execute(
+    em,
+    sql`with made as (
+        insert into campaign (id, organization_id, kind)
+        select new_id(), ${tenant.id}, 'BROADCAST' from generate_series(1, 300) returning organization_id, id
+      )
+      insert into campaign_send (id, organization_id, campaign_id, number, subject, content, content_type, sender_name,
+        sender_email, recipient_filters, finished_at)
+      select new_id(), organization_id, id, 1, 'Hello', '""', 'MARKDOWN', 'Shop', 'hello@example.com', '[]',
+        now() - case when row_number() over () > 10 then interval '100 days' else interval '1 day' end
+      from made`,
+  )
+  await execute(
+    em,
+    sql`insert into campaign_recipient (organization_id, campaign_id, subscriber_id, message_id)
+      select organization_id, campaign_id, new_id(), new_id() from campaign_send, generate_series(1, ${MANY / 10}::int)
+      where organization_id = ${tenant.id} and finished_at > now() - interval '50 days'
+      union all select organization_id, campaign_id, new_id(), new_id() from campaign_send
+      where organization_id = ${tenant.id} and finished_at < now() - interval '50 days'`,
+  )
+  await execute(em, sql`analyze campaign_send, campaign_recipient`)
+  const read = await readFrom(tenant, 'campaign_recipient', (call) => keepHouse(call.em))
+  t.log(`${read} rows and index entries`)
+  t.true(read < 2_000, `${read} rows and index entries`)
+  const left = await row(
+    em,
+    sql`select count(*)::int as recipients from campaign_recipient where organization_id = ${tenant.id}`,
+  )
+  t.deepEqual(left, { recipients: MANY })
 })

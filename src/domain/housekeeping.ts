@@ -54,30 +54,41 @@ export async function keepHouse(em: EntityManager): Promise<void> {
 
 const PAGE = 10_000
 
-/** Deletes old rows page by page, because there may be millions of them. */
+/**
+ * Deletes old rows page by page, because there may be millions of them. A page is read by index and deleted by its
+ * places in the table: with plain joins, the last, empty page would read the whole table.
+ */
 async function forgetOld(em: EntityManager): Promise<void> {
   // Every recipient of a finished send has an email or a ledger row, and is included in the totals.
-  const recipients = sql`delete from campaign_recipient where (organization_id, campaign_id, subscriber_id) in (
-    select r.organization_id, r.campaign_id, r.subscriber_id from campaign_send s
-    join campaign_recipient r on r.organization_id = s.organization_id and r.campaign_id = s.campaign_id
-    where s.finished_at < now() - interval '90 days' and s.enqueued + s.skipped >= s.total limit ${PAGE})`
+  const recipients = sql`delete from campaign_recipient where ctid = any (array(
+    select old.ctid from campaign_send s cross join lateral (
+      select r.ctid from campaign_recipient r
+      where r.organization_id = s.organization_id and r.campaign_id = s.campaign_id
+      order by r.subscriber_id limit ${PAGE}) old
+    where s.finished_at < now() - interval '90 days' and s.enqueued + s.skipped >= s.total limit ${PAGE}))`
   // The content of single emails; campaigns and workflows keep the content of theirs.
-  const contents = sql`delete from message_content where (organization_id, message_id) in (
-    select content.organization_id, content.message_id from organization join message_content content
-      on content.organization_id = organization.id and content.message_id < id_floor(now() - interval '90 days')
-    where not exists (select from delivery_queue q where q.id = content.message_id) limit ${PAGE})`
+  const contents = sql`delete from message_content where ctid = any (array(
+    select old.ctid from organization cross join lateral (
+      select content.ctid from message_content content
+      where content.organization_id = organization.id and content.message_id < id_floor(now() - interval '90 days')
+        and not exists (select from delivery_queue q where q.id = content.message_id)
+      order by content.message_id limit ${PAGE}) old
+    limit ${PAGE}))`
   // Audit entries of confirmation challenges.
-  const confirmations = sql`delete from audit_entry where (organization_id, id) in (
-    select entry.organization_id, entry.id from organization join audit_entry entry
-      on entry.organization_id = organization.id and entry.id < id_floor(now() - interval '1 year')
-    where entry.action in ('confirmation.asked', 'confirmation.used') limit ${PAGE})`
-  const deliveries = sql`delete from webhook_delivery where (organization_id, webhook_id, event_id) in (
-    select old.organization_id, old.webhook_id, old.event_id from webhook cross join lateral (
-      select * from webhook_delivery delivery where delivery.organization_id = webhook.organization_id
+  const confirmations = sql`delete from audit_entry where ctid = any (array(
+    select old.ctid from organization cross join lateral (
+      select entry.ctid from audit_entry entry
+      where entry.organization_id = organization.id and entry.id < id_floor(now() - interval '1 year')
+        and entry.action in ('confirmation.asked', 'confirmation.used')
+      order by entry.id limit ${PAGE}) old
+    limit ${PAGE}))`
+  const deliveries = sql`delete from webhook_delivery where ctid = any (array(
+    select old.ctid from webhook cross join lateral (
+      select delivery.ctid from webhook_delivery delivery where delivery.organization_id = webhook.organization_id
         and delivery.webhook_id = webhook.id and delivery.next_attempt_at is null
         and delivery.event_id < id_floor(now() - make_interval(days => ${WEBHOOK_LIMITS.days}))
       order by delivery.event_id limit ${PAGE}) old
-    limit ${PAGE})`
+    limit ${PAGE}))`
   for (const page of [recipients, contents, confirmations, deliveries])
     while ((await execute(em, page)) === PAGE);
 }
