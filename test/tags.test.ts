@@ -93,13 +93,16 @@ test('a tag name of 100 characters beyond the basic plane is fine', async (t) =>
   t.is([...tag.name].length, 100)
 })
 
-test('get_or_create_tags makes what is missing and says how many', async (t) => {
+test('get_or_create_tags makes what is missing, says how many, and answers in the order of the names', async (t) => {
   const organization = await api.organization()
   await organization.data('create_tag', { name: 'One' })
   const first = await organization.data('get_or_create_tags', { names: ['one', 'Two', 'TWO', 'three'] })
   t.is(first.created, 2)
-  t.deepEqual(first.tags.map(({ name }: { name: string }) => name).sort(), ['One', 'Two', 'three'])
-  t.is((await organization.data('get_or_create_tags', { names: ['one', 'two', 'three'] })).created, 0)
+  const namesOf = ({ tags }: { tags: { name: string }[] }) => tags.map(({ name }) => name)
+  t.deepEqual(namesOf(first), ['One', 'Two', 'three'])
+  const again = await organization.data('get_or_create_tags', { names: ['two', 'three', 'one', 'Two'] })
+  t.is(again.created, 0)
+  t.deepEqual(namesOf(again), ['Two', 'three', 'One'])
   const tooMany = Array.from({ length: 101 }, (_, index) => `t${index}`)
   t.is((await organization.call('get_or_create_tags', { names: tooMany })).status, 400)
   t.is((await organization.call('get_or_create_tags', { names: [] })).status, 400)

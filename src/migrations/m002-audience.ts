@@ -201,13 +201,14 @@ const EVENTS = `
 `
 
 const TAGS = `
-  -- Returns the tags of these names, locked against deletion, and which of these people newly got each. Missing tags
-  -- are created with the ids given beside the names. Unknown people are skipped.
+  -- Returns the tags of these names in order of first use, locked against deletion, and which of these people newly got
+  -- each. Missing tags are created with the ids given beside the names. Unknown people are skipped.
   create function ensure_tags(organization uuid, given uuid[], names text[], people uuid[])
   returns table (id uuid, name text, made boolean, linked uuid[]) language plpgsql as $fn$
   #variable_conflict use_column
   declare
-    wanted text[] := array(select distinct lower(name) from unnest(names) as name);
+    wanted text[] := array(select lower(wish.name) from unnest(names) with ordinality as wish (name, place)
+      group by lower(wish.name) order by min(place));
     known uuid[];
   begin
     for attempt in 1..5 loop
@@ -220,7 +221,8 @@ const TAGS = `
           where s.organization_id = organization and s.id = any(people)
           order by s.id, k.id on conflict do nothing returning subscriber_id, tag_id)
         select t.id, t.name, t.id = any(given), array(select subscriber_id from linked where tag_id = t.id)
-        from tag t where t.organization_id = organization and t.id = any(known) order by t.name_key;
+        from tag t where t.organization_id = organization and t.id = any(known)
+        order by array_position(wanted, t.name_key);
         return;
       end if;
       -- The next attempt sees a tag that another transaction creates at this moment.
