@@ -139,6 +139,31 @@ test('new fields take the type of their first value, while there is room for the
   t.regex(errors[1].error, /fields\.last must be a boolean/)
 })
 
+test('a refused row makes no field and decides no type', async (t) => {
+  const organization = await api.organization()
+  await organization.data('add_subscriber', { email: 'first@example.com', fields: { age: 7 } })
+  const { errors, ...counts } = await organization.data('import_subscribers', {
+    subscribers: [
+      { email: 'a@example.com', fields: { plan: 1, only: 'here', age: 'seven' } },
+      { email: 'b@example.com', fields: { plan: 'pro', age: 8 } },
+      { email: 'c@example.com', fields: { plan: true, later: 1 } },
+      { email: 'd@example.com', fields: { later: 'text' } },
+    ],
+  })
+  t.deepEqual(counts, { imported: 2, updated: 0, failed: 2 })
+  t.regex(errors[0].error, /^fields\.age must be a number/)
+  t.regex(errors[1].error, /^fields\.plan must be a string, not a boolean/)
+  const { customFields } = await organization.data('get_custom_fields')
+  t.deepEqual(
+    customFields.map(({ name, type }: { name: string; type: string }) => [name, type]),
+    [
+      ['age', 'number'],
+      ['later', 'string'],
+      ['plan', 'string'],
+    ],
+  )
+})
+
 test('of two rows with one address the later updates the earlier', async (t) => {
   const organization = await api.organization()
   const counts = await organization.data('import_subscribers', {

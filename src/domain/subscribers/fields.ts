@@ -5,7 +5,7 @@ import type { FieldType } from '../../../schema/values.ts'
 import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { BUILT_IN_VARIABLES, CONFIRM_VARIABLE } from '../../content/variables.ts'
-import { array, execute, rows } from '../../database.ts'
+import { array, execute, row, rows } from '../../database.ts'
 import { encodeId, newId } from '../../ids.ts'
 import { readMoment } from '../audience/moment.ts'
 import { characters, timestamp } from '../text.ts'
@@ -16,7 +16,13 @@ export type FieldScalar = string | number | boolean
 /** The custom field changes of a request: values to set, in stored form, and names to clear. */
 export type FieldPatch = { set: Record<string, FieldScalar>; clear: string[] }
 
-type Definitions = Map<string, FieldType>
+/** The custom fields of the organization that a request names, and those that it makes. */
+type Known = {
+  types: Map<string, FieldType>
+  /** How many more fields the organization may have. */
+  room: number
+  made: [string, FieldType][]
+}
 
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 const CONTROL = /\p{Cc}/u
@@ -42,48 +48,55 @@ export async function resolveFields(
 
 /**
  * Does the same as `resolveFields` for many people in a few statements, and returns faults instead of throwing. New
- * fields get their type from `types`, or from their first value.
+ * fields get their type from `types`, or from their first value among people without faults.
  */
 export async function resolveFieldsOf(
   call: Call,
   people: readonly (Record<string, unknown> | undefined)[],
   types: ReadonlyMap<string, FieldType> = new Map(),
 ): Promise<{ patch: FieldPatch; faults: Fault[] }[]> {
-  const entriesOf = people.map((fields) => Object.entries(fields ?? {}))
-  const shapes = entriesOf.map((entries) => shapeFaults(entries))
-  const samples = new Map<string, FieldScalar>()
-  entriesOf.forEach((entries, index) => {
-    if (shapes[index]?.length) return
-    for (const [name, value] of entries) {
-      if (isScalar(value) && !samples.has(name)) samples.set(name, value)
-    }
+  const given = people.map((fields) => {
+    const entries = Object.entries(fields ?? {})
+    return { entries, faults: shapeFaults(entries) }
   })
-  const definitions = await definitionsFor(call, [...samples], types)
-  return entriesOf.map((entries, index) => {
-    const faults = shapes[index] ?? []
-    return faults.length > 0
-      ? { patch: { set: {}, clear: [] }, faults }
-      : toPatch(entries, definitions, call.organization.timezone)
-  })
+  const sound = given.filter(({ faults }) => faults.length === 0).flatMap(({ entries }) => entries)
+  const known = await readKnown(
+    call,
+    new Set(sound.filter(([, value]) => isScalar(value)).map(([name]) => name)),
+  )
+  const resolved = given.map(({ entries, faults }) =>
+    faults.length > 0 ? { patch: { set: {}, clear: [] }, faults } : toPatch(call, entries, known, types),
+  )
+  await makeFields(call, known.made)
+  return resolved
 }
 
+/** Returns the patch of one person. Without faults, the fields that it would make become known. */
 function toPatch(
+  { organization: { timezone } }: Call,
   entries: readonly [string, unknown][],
-  definitions: Definitions,
-  timeZone: string,
+  known: Known,
+  hints: ReadonlyMap<string, FieldType>,
 ): { patch: FieldPatch; faults: Fault[] } {
   const faults: Fault[] = []
   const patch: FieldPatch = { set: {}, clear: [] }
+  const fresh: [string, FieldType][] = []
   for (const [name, value] of entries) {
     if (!isScalar(value)) {
       patch.clear.push(name)
       continue
     }
-    const type = definitions.get(name)
-    const stored = storedValue(value, type, timeZone)
-    if (stored === null) faults.push(type ? typeFault(name, value, type) : tooManyFault(name))
+    const type = known.types.get(name) ?? hints.get(name) ?? typeOf(value, timezone)
+    if (!known.types.has(name)) fresh.push([name, type])
+    const stored = storedValue(value, type, timezone)
+    if (stored === null) faults.push(typeFault(name, value, type))
     else patch.set[name] = stored
   }
+  faults.push(...fresh.slice(known.room).map(([name]) => tooManyFault(name)))
+  if (faults.length > 0) return { patch, faults }
+  for (const [name, type] of fresh) known.types.set(name, type)
+  known.room -= fresh.length
+  known.made.push(...fresh)
   return { patch, faults }
 }
 
@@ -136,58 +149,44 @@ function scalarFault(value: unknown): string | null {
   return characters(value) > most ? `is longer than ${most} characters; shorten it` : null
 }
 
-/** Returns the types of the given fields. Creates missing definitions up to the organization's limit. */
-async function definitionsFor(
-  call: Call,
-  given: readonly [string, FieldScalar][],
-  hints: ReadonlyMap<string, FieldType>,
-): Promise<Definitions> {
-  if (given.length === 0) return new Map()
-  const known = await readDefinitions(call, given)
-  const missing = given.filter(([name]) => !known.has(name))
-  if (missing.length === 0) return known
-  // The lock lets one transaction at a time add definitions, so that they stay within the limit.
-  await execute(call.em, sql`select pg_advisory_xact_lock(${FIELD_LOCK}, hashtext(${call.organization.id}))`)
-  return await createDefinitions(call, given, missing, hints)
+/** Reads the types of the named fields. If some are missing, others can make fields only after this transaction. */
+async function readKnown(call: Call, names: ReadonlySet<string>): Promise<Known> {
+  const types = await readTypes(call, names)
+  if (types.size === names.size) return { types, room: 0, made: [] }
+  const { em, organization } = call
+  await execute(em, sql`select pg_advisory_xact_lock(${FIELD_LOCK}, hashtext(${organization.id}))`)
+  const counted = await row<{ count: number }>(
+    em,
+    sql`select count(*)::int as count from custom_field where organization_id = ${organization.id}`,
+  )
+  const room = Math.max(0, SUBSCRIBER_LIMITS.fieldDefinitions - (counted?.count ?? 0))
+  return { types: await readTypes(call, names), room, made: [] }
 }
 
-async function readDefinitions(
+async function readTypes(
   { em, organization }: Call,
-  given: readonly [string, FieldScalar][],
-): Promise<Definitions> {
-  const names = given.map(([name]) => name)
+  names: ReadonlySet<string>,
+): Promise<Map<string, FieldType>> {
+  if (names.size === 0) return new Map()
   const found = await rows<{ name: string; type: FieldType }>(
     em,
     sql`select name, type from custom_field
-      where organization_id = ${organization.id} and name = any(${array(names, 'text')})`,
+      where organization_id = ${organization.id} and name = any(${array([...names], 'text')})`,
   )
   return new Map(found.map(({ name, type }) => [name, type]))
 }
 
-async function createDefinitions(
-  call: Call,
-  given: readonly [string, FieldScalar][],
-  missing: readonly [string, FieldScalar][],
-  hints: ReadonlyMap<string, FieldType>,
-): Promise<Definitions> {
-  const { em, organization } = call
-  const most = SUBSCRIBER_LIMITS.fieldDefinitions
-  const ids = missing.map(() => newId())
-  const names = missing.map(([name]) => name)
-  const types = missing.map(([name, value]) => hints.get(name) ?? typeOf(value, organization.timezone))
+async function makeFields({ em, organization }: Call, fields: readonly [string, FieldType][]): Promise<void> {
+  if (fields.length === 0) return
+  const ids = fields.map(() => newId())
+  const names = fields.map(([name]) => name)
+  const types = fields.map(([, type]) => type)
   await execute(
     em,
     sql`insert into custom_field (id, organization_id, name, type)
-      select wanted.id, ${organization.id}, wanted.name, wanted.type
-      from unnest(${array(ids, 'uuid')}, ${array(names, 'text')}, ${array(types, 'text')})
-        with ordinality as wanted (id, name, type, position)
-      where not exists (select from custom_field known
-        where known.organization_id = ${organization.id} and known.name = wanted.name)
-      order by wanted.position
-      limit greatest(0, ${most} - (select count(*) from custom_field where organization_id = ${organization.id}))
-      on conflict (organization_id, name) do nothing`,
+      select id, ${organization.id}, name, type
+      from unnest(${array(ids, 'uuid')}, ${array(names, 'text')}, ${array(types, 'text')}) as made (id, name, type)`,
   )
-  return await readDefinitions(call, given)
 }
 
 /** Returns the type that a new field gets from its first value. */
@@ -218,7 +217,7 @@ export function storedFault(value: FieldScalar, type: FieldType, timeZone: strin
 }
 
 /** Returns the stored form, or null when the value has another type. A date with a time becomes an instant in UTC. */
-function storedValue(value: FieldScalar, type: FieldType | undefined, timeZone: string): FieldScalar | null {
+function storedValue(value: FieldScalar, type: FieldType, timeZone: string): FieldScalar | null {
   if (type !== 'date') return typeof value === type ? value : null
   const moment = typeof value === 'string' ? readMoment(value, timeZone) : null
   if (!moment || typeof value !== 'string') return null
