@@ -7,6 +7,10 @@ export type Target = (typeof PLAIN_TARGETS)[number] | `fields.${string}`
 const PLAIN_TARGETS = ['email', 'name', 'phone', 'country', 'tags', 'status'] as const
 const SHARED: ReadonlySet<string> = new Set(['name', 'tags'])
 
+/** How the header of an export begins; `createdAt` ends it, and in between are the custom fields with a prefix. */
+const EXPORTED = ['email', 'name', 'phone', 'status', 'tags'] as const
+const EXPORTED_FIELD = 'customFields.'
+
 /** The columns that a download of rejected rows adds; they are unused when such a file is imported again. */
 export const REJECTED_COLUMNS = ['row', 'error'] as const
 
@@ -38,8 +42,9 @@ const NAME_PARTS: ReadonlySet<string> = new Set([
 
 /**
  * Returns the target of each column of a header; null for unused columns. Targets come from `mapping` or, without one,
- * from the column names: an unknown name becomes a custom field, the one of `fields` that differs only in letter case
- * or a new one. Throws `INVALID_INPUT` for an invalid target, a duplicate target or a missing email column.
+ * from the column names: an unknown name becomes a custom field: the one of `fields` with that name, one that differs
+ * only in letter case, or a new one. Throws `INVALID_INPUT` for an invalid target, a duplicate target or a missing email
+ * column.
  */
 export function readColumns(
   header: readonly string[],
@@ -92,7 +97,8 @@ function isTarget(text: string): text is Target {
 }
 
 function guessed(header: readonly string[], fields: Iterable<string>): (Target | null)[] {
-  const known = new Map([...fields].map((name) => [name.toLowerCase(), name]))
+  const known = new Set(fields)
+  const byKey = new Map([...known].map((name) => [name.toLowerCase(), name]))
   const keys = header.map((name) =>
     plain(name)
       .toLowerCase()
@@ -101,16 +107,22 @@ function guessed(header: readonly string[], fields: Iterable<string>): (Target |
   const hasName = keys.some((key) => USUAL_NAMES[key] === 'name')
   const own = header.length - REJECTED_COLUMNS.length
   const isRejected = REJECTED_COLUMNS.every((name, index) => header[own + index] === name)
+  const isExport = EXPORTED.every((name, index) => header[index] === name)
   return header.map((name, index): Target | null => {
     if (isRejected && index >= own) return null
+    if (isExport && name === 'createdAt') return null
     const key = keys[index] ?? ''
     const usual = Object.hasOwn(USUAL_NAMES, key) ? USUAL_NAMES[key] : undefined
     if (usual) return usual
     if (!hasName && NAME_PARTS.has(key)) return 'name'
-    const field = plain(name)
-      .replaceAll(/[^A-Za-z0-9_-]+/g, '_')
-      .replaceAll(/^[^A-Za-z]+|_+$/g, '')
-    return isFieldName(field) ? `fields.${known.get(field.toLowerCase()) ?? field}` : null
+    const exported = name.startsWith(EXPORTED_FIELD) ? name.slice(EXPORTED_FIELD.length) : ''
+    const field = isFieldName(exported)
+      ? exported
+      : plain(name)
+          .replaceAll(/[^A-Za-z0-9_-]+/g, '_')
+          .replaceAll(/^[^A-Za-z]+|_+$/g, '')
+    if (!isFieldName(field)) return null
+    return `fields.${known.has(field) ? field : (byKey.get(field.toLowerCase()) ?? field)}`
   })
 }
 
