@@ -123,6 +123,16 @@ test('a row that is refused says why and leaves its neighbours alone', async (t)
   t.is((await organization.data('list_subscribers')).subscribers.length, 3)
 })
 
+test('the errors of rows are in the order of the rows, also where all are refused', async (t) => {
+  const organization = await api.organization()
+  const subscribers = [{ email: 'field@example.com', fields: { '': 1 } }, { email: 'no address' }]
+  const { errors } = await organization.data('import_subscribers', { subscribers })
+  t.deepEqual(
+    errors.map(({ index }: { index: number }) => index),
+    [0, 1],
+  )
+})
+
 test('new fields take the type of their first value, while there is room for them', async (t) => {
   const organization = await api.organization()
   const fields = Object.fromEntries(Array.from({ length: 199 }, (_, index) => [`f${index}`, 1]))

@@ -38,7 +38,6 @@ export async function importRows(
   { resubscribe, triggerWorkflows, types }: ImportOptions,
 ): Promise<ImportOutcome> {
   const { people, errors } = await readRows(call, given, types)
-  if (people.length === 0) return { imported: 0, updated: 0, failed: errors.length, errors }
   const { placed, refused } = await placePeople(call, people)
   for (const { email, indexes } of refused) {
     const error =
