@@ -32,6 +32,10 @@ async function setStatus({ id }: TestOrganization, email: string, status: string
   )
 }
 
+function nested(levels: number): unknown {
+  return levels === 0 ? 1 : [nested(levels - 1)]
+}
+
 test('a call creates, updates and counts; the same call again changes nothing', async (t) => {
   const organization = await api.organization()
   await organization.data('add_subscriber', {
@@ -121,6 +125,41 @@ test('a row that is refused says why and leaves its neighbours alone', async (t)
   t.regex(errors[0].error, /email is not an email address/)
   t.regex(errors[1].error, /fields\.age must be a number, not text.*fields\.day must be an ISO 8601 date/)
   t.is((await organization.data('list_subscribers')).subscribers.length, 3)
+})
+
+test('what is no row, or holds what none may hold, is refused by itself too', async (t) => {
+  const organization = await api.organization()
+  const refused = [
+    [{ name: 'Nobody' }, /^email: "email" is missing\.$/],
+    [{ email: null }, /^email: must be text, not null\.$/],
+    ['text@example.com', /^the row must be an object, not text\.$/],
+    [null, /^the row must be an object, not null\.$/],
+    [{ email: 'null@example.com', name: null }, /^name: must be text, not null\.$/],
+    [
+      { email: 'tag@example.com', tag: 'x' },
+      /^tag: the field "tag" is not known here; did you mean "tags"\?\.$/,
+    ],
+    [{ email: 'zero@example.com', name: 'a\u0000b' }, /^name: holds a control character; remove it\.$/],
+    [
+      { email: 'deep@example.com', fields: { a: nested(40) } },
+      /^fields\.a.*: is nested deeper than 30 levels\.$/,
+    ],
+  ] as const
+  const rows = refused.map(([row]) => row)
+  const { errors, ...counts } = await organization.data('import_subscribers', {
+    subscribers: [{ email: 'first@example.com' }, ...rows, { email: 'last@example.com', tags: ['x'] }],
+  })
+  t.deepEqual(counts, { imported: 2, updated: 0, failed: rows.length })
+  t.deepEqual(
+    errors.map(({ index, email }: { index: number; email: string }) => [index, email]),
+    ['', '', '', '', 'null@example.com', 'tag@example.com', '', ''].map((email, at) => [at + 1, email]),
+  )
+  refused.forEach(([, reason], index) => t.regex(errors[index].error, reason))
+  const input = { subscribers: [{ email: 'third@example.com' }, {}], resubscribe: 'yes' }
+  const answer = await organization.call('import_subscribers', input)
+  t.like(answer, { status: 400, body: { details: [{ path: 'resubscribe' }] } })
+  const { total } = await organization.data('count_subscribers')
+  t.is(total, 2)
 })
 
 test('the errors of rows are in the order of the rows, also where all are refused', async (t) => {

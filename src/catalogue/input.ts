@@ -1,8 +1,9 @@
+import Type from 'typebox'
 import { Value } from 'typebox/value'
 
 import { Failure, type Fault, FAULTS_SHOWN, refuseFaults } from './failure.ts'
 import { schemaFaults } from './schema-faults.ts'
-import { JSON_DEPTH, type Tool } from './tool.ts'
+import { JSON_DEPTH, type Tool, wholeOf } from './tool.ts'
 
 /** Keys that could reach an object's prototype (decisions, section 1). */
 const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
@@ -14,25 +15,53 @@ const CONTROL_CHARACTERS = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F]/
 const KEY_SHOWN = 100
 
 /** The members of a tool that are needed to read an input. */
-export type InputReader = Pick<Tool, 'name' | 'listed' | 'effect' | 'jsonDepth' | 'input' | 'validator'>
+export type InputReader = Pick<
+  Tool,
+  'name' | 'listed' | 'effect' | 'jsonDepth' | 'input' | 'rows' | 'validator'
+>
 
 /** A validated input with its defaults filled in, and the confirmation code that was sent with it. */
 export type ReadInput = { input: unknown; confirmationCode: string | undefined }
 
+/** An item of a tool's `rows` that cannot be used. `item` is the item as sent; null where it may not be stored. */
+export type FaultyItem = { faults: Fault[]; item: unknown }
+
 /** Validates the input strictly and fills in the defaults. Throws a failure that lists every fault. */
-export function readInput(tool: InputReader, raw: unknown): ReadInput {
+export function readInput(tool: InputReader, sent: unknown): ReadInput {
   const what = tool.listed ? `The input of ${tool.name}` : 'The body'
-  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
+  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
     throw new Failure('INVALID_INPUT', `${what} must be a JSON object; send {} when it takes nothing.`)
   }
-  const hostile = hostileFaults(raw, tool.jsonDepth)
+  const rows = judgedRows(tool, sent)
+  const hostile = hostileFaults(rows ? without(sent, rows) : sent, tool.jsonDepth)
   if (hostile.length > 0) refuseFaults(hostile, what)
-  const { input, confirmationCode } = takeCode(tool, raw)
+  const { input, confirmationCode } = takeCode(tool, { ...sent, ...rows })
   if (!tool.validator.Check(input)) {
-    const faults = schemaFaults(tool.input, input)
+    const faults = schemaFaults(wholeOf(tool), input)
     refuseFaults(faults, what, isOnlyMissing(tool, input, faults) ? 'MISSING_FIELD' : 'INVALID_INPUT')
   }
   return { input: Value.Default(tool.input, input), confirmationCode }
+}
+
+/** Returns `rows` of the input with faulty items as `FaultyItem`; null where there are none that could be checked. */
+function judgedRows({ input, rows, jsonDepth }: InputReader, sent: object): Record<string, unknown[]> | null {
+  const items: unknown = rows === undefined ? undefined : Reflect.get(sent, rows)
+  const list = rows === undefined ? undefined : input.properties[rows]
+  if (rows === undefined || !Array.isArray(items) || !list || !Type.IsArray(list)) return null
+  // Too many are refused as a whole, without reading them.
+  if (items.length > Number(Reflect.get(list, 'maxItems'))) return null
+  const judged = items.map((item: unknown): unknown => {
+    // The item stands in a list in an object.
+    const hostile = hostileFaults(item, jsonDepth - 2)
+    if (hostile.length > 0) return { faults: hostile, item: null } satisfies FaultyItem
+    const faults = schemaFaults(list.items, item)
+    return faults.length > 0 ? ({ faults, item } satisfies FaultyItem) : item
+  })
+  return { [rows]: judged }
+}
+
+function without(sent: object, rows: Record<string, unknown>): object {
+  return Object.fromEntries(Object.entries(sent).filter(([name]) => !Object.hasOwn(rows, name)))
 }
 
 /** Returns whether every fault is a required field that was not sent; REST has its own error name for that. */

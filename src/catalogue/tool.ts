@@ -1,4 +1,4 @@
-import type { Static, TObject, TSchema } from 'typebox'
+import Type, { type Static, type TObject, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 
 import type { Permission, Plan } from '../../schema/values.ts'
@@ -105,6 +105,11 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
   /** The permission a token needs; null if any token may call it. */
   permission: Permission | null
   input: Input
+  /**
+   * The member of the input whose items are checked one by one: a faulty item refuses no other, and the handler gets it
+   * as `FaultyItem`.
+   */
+  rows?: string
   output: Output
   /** The largest JSON body in bytes; 1 MB by default. */
   bodyLimit?: number
@@ -168,6 +173,7 @@ type Typed =
 /** An operation with its types erased, as doors and tests use it. */
 export type Tool = Required<Pick<AnyDefinition, Defaulted>> &
   Omit<AnyDefinition, Defaulted | Typed> & {
+    /** Checks an input as a whole, whatever the items of `rows` are. */
     validator: Validator
     isGated(input: unknown): boolean
     /** Whether isSingleStatement() can return true for some input. */
@@ -185,6 +191,13 @@ const BODY_LIMIT = 1_000_000
 
 /** The deepest nesting of JSON input (decisions, section 1). */
 export const JSON_DEPTH = 32
+
+/** Returns the schema of an input as a whole, in which the items of `rows` are anything. */
+export function wholeOf({ input, rows }: Pick<Tool, 'input' | 'rows'>): TObject {
+  if (rows === undefined) return input
+  const list = { ...input.properties[rows], items: Type.Unknown() }
+  return Type.Object({ ...input.properties, [rows]: list }, { additionalProperties: false })
+}
 
 /** Declares an operation; the handler gets a validated input with its defaults filled in. */
 export function defineTool<Input extends TObject, Output extends TSchema, Prepared = undefined>(
@@ -208,7 +221,7 @@ export function defineTool<Input extends TObject, Output extends TSchema, Prepar
     jsonDepth: definition.jsonDepth ?? JSON_DEPTH,
     listed: definition.listed ?? true,
     counted: definition.counted ?? true,
-    validator: Compile(definition.input),
+    validator: Compile(wholeOf(definition)),
     isGated: (input) => definition.effect === 'impact' && (confirm ? confirm(input as Static<Input>) : true),
     hasSingleStatement: singleStatement !== undefined,
     isSingleStatement: (input) => singleStatement?.(input as Static<Input>) === true,

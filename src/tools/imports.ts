@@ -64,6 +64,7 @@ export const importSubscribers = defineTool({
     subscribers: Type.Array(ImportElement, { maxItems: 500 }),
     ...switches,
   }),
+  rows: 'subscribers',
   output: closed({
     imported: Type.Integer({ description: 'The number of subscribers that were created.' }),
     updated: Type.Integer({ description: 'The number of rows about subscribers who already existed.' }),

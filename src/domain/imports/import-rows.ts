@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { FieldType, SubscriberStatus } from '../../../schema/values.ts'
 import { Failure } from '../../catalogue/failure.ts'
+import type { FaultyItem } from '../../catalogue/input.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { column, execute, rows } from '../../database.ts'
 import { type NewEvent, recordEvents } from '../events.ts'
@@ -34,7 +35,7 @@ const ATTEMPTS = 5
  */
 export async function importRows(
   call: Call,
-  given: readonly ImportRow[],
+  given: readonly (ImportRow | FaultyItem)[],
   { resubscribe, triggerWorkflows, types }: ImportOptions,
 ): Promise<ImportOutcome> {
   const { people, errors } = await readRows(call, given, types)

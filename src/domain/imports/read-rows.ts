@@ -1,7 +1,8 @@
 import type { ImportedStatus } from '../../../schema/import.ts'
 import { SUBSCRIBER_LIMITS } from '../../../schema/subscriber.ts'
 import type { FieldType } from '../../../schema/values.ts'
-import { Failure } from '../../catalogue/failure.ts'
+import { Failure, FAULTS_SHOWN } from '../../catalogue/failure.ts'
+import type { FaultyItem } from '../../catalogue/input.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { newId } from '../../ids.ts'
 import { readCountry, readEmail, readPhone } from '../addresses.ts'
@@ -37,12 +38,13 @@ export type ImportedPerson = SubscriberPatch & {
 /** Validates each row and merges the rows of one address. */
 export async function readRows(
   call: Call,
-  given: readonly ImportRow[],
+  given: readonly (ImportRow | FaultyItem)[],
   types?: ReadonlyMap<string, FieldType>,
 ): Promise<{ people: ImportedPerson[]; errors: ImportError[] }> {
   const errors: ImportError[] = []
   const read: { index: number; row: ImportRow; columns: SubscriberPatch['columns']; tags: string[] }[] = []
   given.forEach((row, index) => {
+    if ('faults' in row) return errors.push(shapeError(row, index))
     try {
       readEmail(row.email, 'email')
       read.push({ index, row, columns: readColumns(row), tags: readTags(row.tags) })
@@ -77,6 +79,15 @@ export async function readRows(
     })
   })
   return { people: [...people.values()], errors }
+}
+
+/** Returns the reason why an item of a list is no row. */
+function shapeError({ faults, item }: FaultyItem, index: number): ImportError {
+  const email: unknown = Object(item).email
+  const reasons = faults
+    .slice(0, FAULTS_SHOWN)
+    .map(({ path, message }) => (path === '' ? `the row ${message}` : `${path.slice(0, 100)}: ${message}`))
+  return { index, email: typeof email === 'string' ? email : '', error: `${reasons.join('; ')}.` }
 }
 
 type Later = Pick<SubscriberPatch, 'columns' | 'fields'> & { index: number; row: ImportRow; tags: string[] }
