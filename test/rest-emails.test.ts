@@ -7,6 +7,8 @@ import { encodeId } from '../src/ids.ts'
 import { type Answer, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
 import { openPostOffice, type PostOffice } from './helpers/reports.ts'
+import { startStack } from './helpers/stack.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 let office: PostOffice
 
@@ -257,4 +259,30 @@ test('an email tells everything that became of it, with the report as it came', 
   const bounce = events.at(-1)
   t.regex(bounce.raw, /^(?:From|To|Subject|Return-Path|Received):/im)
   t.is(told.filter((event: string) => event === 'bounced').length, 1)
+})
+
+test('an email of a workflow is read with its bodies, also a transactional one', async (t) => {
+  const stack = await startStack({ queue: 'rest-emails' })
+  t.teardown(() => stack.close())
+  const { api } = stack
+  const organization = await api.organization()
+  const email = 'ada@reader.example'
+  await organization.data('add_subscriber', { email })
+  const config = { content: 'Thank you', contentType: 'MARKDOWN' }
+  const workflowId = await publishWorkflow(organization, [
+    { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+    { id: 'receipt', type: 'EMAIL', config: { ...config, subject: 'Receipt', transactional: true } },
+    { id: 'news', type: 'EMAIL', config: { ...config, subject: 'News' } },
+  ])
+  await organization.data('add_subscriber_to_workflow', { workflowId, email })
+  const emails = await eventually('both emails', async () => {
+    const found = (await organization.data('get_subscriber_emails', { email })).emails
+    return found.length === 2 && found
+  })
+  for (const { id, subject } of emails) {
+    const read = await api.request('GET', `/api/v2/emails/${id}`, { token: organization.token })
+    t.like(read.body, { source: { content: 'Thank you' } })
+    t.regex(read.body.html, /Thank you/, subject)
+    t.regex(read.body.text, /Thank you/, subject)
+  }
 })

@@ -89,7 +89,7 @@ const SOURCE = sql`coalesce(
     from campaign_send send where m.class = 'CAMPAIGN' and send.organization_id = m.organization_id
       and send.id = m.version_id),
   (select version.definition -> 'emails' -> m.step_id from automation_version version
-    where m.class = 'AUTOMATION' and version.organization_id = m.organization_id and version.id = m.version_id))`
+    where m.step_id is not null and version.organization_id = m.organization_id and version.id = m.version_id))`
 
 function summarized(found: SummaryRow): EmailSummary {
   const { fromName, fromEmail } = found
