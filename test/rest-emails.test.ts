@@ -261,11 +261,13 @@ test('an email tells everything that became of it, with the report as it came', 
   t.is(told.filter((event: string) => event === 'bounced').length, 1)
 })
 
-test('an email of a workflow is read with its bodies, also a transactional one', async (t) => {
+test('an email that waits, and one of a workflow whatever its class, is read with its subject and bodies', async (t) => {
   const stack = await startStack({ queue: 'rest-emails' })
   t.teardown(() => stack.close())
-  const { api } = stack
+  const { api, lanes } = stack
+  await lanes.stop()
   const organization = await api.organization()
+  const { token } = organization
   const email = 'ada@reader.example'
   await organization.data('add_subscriber', { email })
   const config = { content: 'Thank you', contentType: 'MARKDOWN' }
@@ -274,15 +276,28 @@ test('an email of a workflow is read with its bodies, also a transactional one',
     { id: 'receipt', type: 'EMAIL', config: { ...config, subject: 'Receipt', transactional: true } },
     { id: 'news', type: 'EMAIL', config: { ...config, subject: 'News' } },
   ])
+  const from = `hello@${organization.domain}`
+  const body = { from, to: email, subject: 'Single', markdown: 'Thank you' }
+  await api.request('POST', '/api/v2/emails', { token, body })
   await organization.data('add_subscriber_to_workflow', { workflowId, email })
-  const emails = await eventually('both emails', async () => {
-    const found = (await organization.data('get_subscriber_emails', { email })).emails
-    return found.length === 2 && found
-  })
+  const listed = (count: number) =>
+    eventually(`${count} emails`, async () => {
+      const { emails } = await organization.data('get_subscriber_emails', { email })
+      return emails.length === count && emails.map(({ subject }: { subject: string }) => subject)
+    })
+  t.deepEqual(await listed(2), ['Receipt', 'Single'])
+  const { data } = (await api.request('GET', '/api/v2/emails', { token })).body
+  t.deepEqual(
+    data.map(({ subject }: { subject: string }) => subject),
+    ['Receipt', 'Single'],
+  )
+  await lanes.start()
+  t.deepEqual(await listed(3), ['News', 'Receipt', 'Single'])
+  const { emails } = await organization.data('get_subscriber_emails', { email })
   for (const { id, subject } of emails) {
-    const read = await api.request('GET', `/api/v2/emails/${id}`, { token: organization.token })
-    t.like(read.body, { source: { content: 'Thank you' } })
-    t.regex(read.body.html, /Thank you/, subject)
-    t.regex(read.body.text, /Thank you/, subject)
+    const read = (await api.request('GET', `/api/v2/emails/${id}`, { token })).body
+    t.like(read, { subject, source: { content: 'Thank you' } })
+    t.regex(read.html, /Thank you/, subject)
+    t.regex(read.text, /Thank you/, subject)
   }
 })

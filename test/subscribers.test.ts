@@ -512,11 +512,16 @@ test('get_subscriber_emails tells what became of each email, newest first', asyn
   const organization = await api.organization()
   const { id, email } = await add(organization)
   const em = api.services.orm.em.fork()
-  const campaignId = newId()
+  const [campaignId, sendId] = [newId(), newId()]
   await execute(
     em,
-    sql`insert into campaign (id, organization_id, kind, name, subject)
-      values (${campaignId}, ${organization.id}, 'BROADCAST', 'Spring news', 'From the campaign')`,
+    sql`with made as (
+        insert into campaign (id, organization_id, kind, name, subject)
+        values (${campaignId}, ${organization.id}, 'BROADCAST', 'Spring news', 'Restored since') returning *)
+      insert into campaign_send (id, organization_id, campaign_id, number, subject, content, content_type, sender_name,
+        sender_email, recipient_filters)
+      select ${sendId}, organization_id, id, 1, 'From the campaign', '"x"', 'MARKDOWN', 'Shop', 'hello@example.com', '[]'
+      from made`,
   )
   for (const [status, opened] of [
     ['QUEUED', false],
@@ -529,9 +534,9 @@ test('get_subscriber_emails tells what became of each email, newest first', asyn
     await execute(
       em,
       sql`insert into message (id, organization_id, class, marketing, status, subscriber_id, recipient, from_email,
-          subject, campaign_id, opened_at)
+          subject, campaign_id, version_id, opened_at)
         values (${newId()}, ${organization.id}, 'CAMPAIGN', true, ${status}, ${decodeId('sub', id)}, ${email},
-          'hello@example.com', ${status === 'QUEUED' ? null : `Was ${status}`}, ${campaignId},
+          'hello@example.com', ${status === 'QUEUED' ? null : `Was ${status}`}, ${campaignId}, ${sendId},
           ${opened ? sql`now()` : null})`,
     )
   }

@@ -33,8 +33,17 @@ type EmailRow = SummaryRow & {
   source: Partial<MessageSource> | null
 }
 
+/** The subject of `message m` as it was sent, or as it was written if the email is not sent yet. */
+export const SUBJECT = sql<string | null>`coalesce(m.subject,
+  (select content.source ->> 'subject' from message_content content
+    where content.organization_id = m.organization_id and content.message_id = m.id),
+  (select send.subject from campaign_send send
+    where m.class = 'CAMPAIGN' and send.organization_id = m.organization_id and send.id = m.version_id),
+  (select version.definition #>> array['emails', m.step_id, 'subject'] from automation_version version
+    where m.step_id is not null and version.organization_id = m.organization_id and version.id = m.version_id))`
+
 const SUMMARY = sql`m.id, m.from_name as "fromName", m.from_email as "fromEmail", m.recipient, m.reply_to as "replyTo",
-  m.status, m.opened_at as "openedAt", m.clicked_at as "clickedAt", m.created_at as "createdAt"`
+  ${SUBJECT} as subject, m.status, m.opened_at as "openedAt", m.clicked_at as "clickedAt", m.created_at as "createdAt"`
 
 /** The limit of moments shown for one email. */
 const MOST_MOMENTS = 500
@@ -47,13 +56,8 @@ export async function browseEmails(
   const walk = readWalk('eml', asked)
   const found = await rows<SummaryRow>(
     em,
-    sql`select ${SUMMARY}, coalesce(m.subject, content.source ->> 'subject') as subject
-      from (
-        select * from message where organization_id = ${organization.id} and class = 'TRANSACTIONAL'
-          ${walk.part(sql`id`)}
-      ) as m left join message_content content
-        on content.organization_id = m.organization_id and content.message_id = m.id
-      ${walk.order(sql`m.id`)}`,
+    sql`select ${SUMMARY} from message m where m.organization_id = ${organization.id}
+        and m.class = 'TRANSACTIONAL' ${walk.part(sql`m.id`)}`,
   )
   const { page, hasMore } = walk.page(found)
   return { emails: page.map(summarized), hasMore }
@@ -64,8 +68,8 @@ export async function getEmail(call: Call, emailId: string): Promise<Email> {
   const { em, organization } = call
   const found = await row<EmailRow>(
     em,
-    sql`select ${SUMMARY}, coalesce(m.subject, source.source ->> 'subject') as subject, m.marketing, m.class = 'TEST' as "isTest",
-        s.name as "subscriberName", s.phone, s.fields, source.source
+    sql`select ${SUMMARY}, m.marketing, m.class = 'TEST' as "isTest", s.name as "subscriberName", s.phone, s.fields,
+        source.source
       from message m left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
       cross join lateral (select ${SOURCE} as source) as source
       where m.organization_id = ${organization.id} and m.id = ${decodeId('eml', emailId)}`,

@@ -13,6 +13,7 @@ import { refuse } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
+import { SUBJECT } from '../emails/records.ts'
 import { deliveryStatus, type EmailStatus, lastEvent, statusesOf } from '../emails/status.ts'
 import { recordEvents } from '../events.ts'
 import { readWalk, type Walk } from '../keyset.ts'
@@ -190,17 +191,15 @@ export async function listEmails(
   const { id } = await findSubscriber(call, choice)
   const found = await rows<EmailRow>(
     call.em,
-    sql`select message.id, message.campaign_id as "campaignId", campaign.name as "campaignName",
-        coalesce(message.subject, campaign.subject) as subject, message.from_email as "from",
-        message.stood_in_for as "stoodInFor", message.status, message.reason,
-        message.bounce_category as "bounceCategory", message.created_at as "createdAt",
-        message.sent_at as "sentAt", message.delivered_at as "deliveredAt",
-        message.opened_at as "openedAt", message.clicked_at as "clickedAt"
-      from message left join campaign
-        on campaign.organization_id = message.organization_id and campaign.id = message.campaign_id
-      where message.organization_id = ${call.organization.id} and message.subscriber_id = ${id}
-        and message.status = any(${array(statusesOf(status), 'text')})
-      order by message.id desc limit ${limit + 1}`,
+    sql`select m.id, m.campaign_id as "campaignId", campaign.name as "campaignName", ${SUBJECT} as subject,
+        m.from_email as "from", m.stood_in_for as "stoodInFor", m.status, m.reason,
+        m.bounce_category as "bounceCategory", m.created_at as "createdAt", m.sent_at as "sentAt",
+        m.delivered_at as "deliveredAt", m.opened_at as "openedAt", m.clicked_at as "clickedAt"
+      from message m left join campaign
+        on campaign.organization_id = m.organization_id and campaign.id = m.campaign_id
+      where m.organization_id = ${call.organization.id} and m.subscriber_id = ${id}
+        and m.status = any(${array(statusesOf(status), 'text')})
+      order by m.id desc limit ${limit + 1}`,
   )
   return { emails: found.slice(0, limit).map(presentEmail), hasMore: found.length > limit }
 }

@@ -5,6 +5,7 @@ import type { Call } from '../../catalogue/tool.ts'
 import { row, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { readRuns } from '../automations/runs/run-records.ts'
+import { SUBJECT } from '../emails/records.ts'
 import { timestamp, timestampOrNull } from '../text.ts'
 import { readAllEvents } from './history.ts'
 import { chooseSubscriber, findSubscriber, readSubscriber } from './records.ts'
@@ -64,12 +65,12 @@ type EmailRow = PersonalData['emails'][number]
 async function readEmails({ em, organization }: Call, id: string): Promise<EmailRow[]> {
   const found = await rows<EmailRow>(
     em,
-    sql`select message.id, message.recipient, message.from_email as "from",
-        coalesce(message.subject, content.source ->> 'subject') as subject, content.source ->> 'content' as content,
-        message.status, message.reason, message.created_at as "createdAt", message.sent_at as "sentAt"
-      from message left join message_content content
-        on content.organization_id = message.organization_id and content.message_id = message.id
-      where message.organization_id = ${organization.id} and message.subscriber_id = ${id} order by message.id`,
+    sql`select m.id, m.recipient, m.from_email as "from", ${SUBJECT} as subject,
+        content.source ->> 'content' as content, m.status, m.reason, m.created_at as "createdAt",
+        m.sent_at as "sentAt"
+      from message m left join message_content content
+        on content.organization_id = m.organization_id and content.message_id = m.id
+      where m.organization_id = ${organization.id} and m.subscriber_id = ${id} order by m.id`,
   )
   return found.map((email) => ({
     ...email,
