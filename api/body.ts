@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { Context } from 'koa'
 import getRawBody from 'raw-body'
 
@@ -38,8 +40,6 @@ export async function readJson(ctx: Context, limit: number): Promise<unknown> {
  * declared size is above `limit` bytes; a body without a declared size is not checked here.
  */
 export function openFile(ctx: Context, type: string, limit: number): AsyncIterable<Buffer> {
-  // A refused request leaves part of its body unread, so the connection cannot carry another request.
-  ctx.set('Connection', 'close')
   if (!ctx.is(type)) {
     throw new Failure(
       'UNSUPPORTED_MEDIA_TYPE',
@@ -50,7 +50,19 @@ export function openFile(ctx: Context, type: string, limit: number): AsyncIterab
   if (Number(ctx.req.headers['content-length'] ?? 0) > limit) {
     throw new Failure('TOO_LARGE', `The file is larger than ${limit} bytes; send it in parts.`)
   }
-  return ctx.req
+  return piecesOf(ctx.req)
+}
+
+/**
+ * Yields the body of a request. If the reader stops early, the rest is discarded: closing the connection instead would
+ * lose the answer, because most clients first send the whole body.
+ */
+async function* piecesOf(request: IncomingMessage): AsyncGenerator<Buffer> {
+  try {
+    yield* request.iterator({ destroyOnReturn: false })
+  } finally {
+    request.resume()
+  }
 }
 
 /** Throws `UNSUPPORTED_MEDIA_TYPE` for a compressed body; `Accept-Encoding` says so too (RFC 9110, section 15.5.16). */
@@ -92,10 +104,14 @@ async function readBytes(ctx: Context, limit: number, withinMs: number): Promise
   try {
     return await Promise.race([getRawBody(ctx.req, { limit, length }), late])
   } catch (error) {
-    // The rest of the body is not read, so the connection cannot carry another request.
-    ctx.set('Connection', 'close')
     const type = bodyFault(error)
-    if (type === 'entity.too.large') throw tooLarge(limit)
+    if (type === 'entity.too.large') {
+      // The rest is discarded, as in piecesOf().
+      ctx.req.resume()
+      throw tooLarge(limit)
+    }
+    // The rest of the body may never come, so the connection cannot carry another request.
+    ctx.set('Connection', 'close')
     // The client left before its body was read, or while it was.
     const hasLeft = ctx.req.readableAborted || type === 'request.aborted'
     if (hasLeft || type === 'request.size.invalid') {

@@ -166,6 +166,43 @@ test('a body that is not JSON, not an object, too deep, hostile or too large is 
   t.is((await post(JSON.stringify({ name: 'x'.repeat(1_100_000) }))).status, 413)
 })
 
+test('who sends the whole of a body that is refused gets the answer, and the connection goes on', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const { token } = organization
+  const weak = await organization.tokenWith(['campaigns'])
+  const length = 20_000_000
+  const rows = 'someone@example.com,Somebody\n'.repeat(length / 29)
+  const json = 'x'.repeat(length)
+  for (const [address, type, by, body, status] of [
+    ['tools/create_tag', 'application/json', token, json, 413],
+    ['imports', 'text/csv', weak, rows, 403],
+    ['imports', 'text/csv', token, rows, 422],
+    ['imports', 'application/json', token, json, 415],
+  ] as const) {
+    for (const isChunked of [false, true]) {
+      const framed = isChunked ? `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` : body
+      const socket = connect(Number(new URL(api.url).port), '127.0.0.1').setEncoding('utf8')
+      // A lost connection shows in the answers.
+      socket.on('error', () => undefined)
+      const head = `Host: 127.0.0.1\r\nAuthorization: Bearer ${by}\r\n`
+      const frame = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`
+      socket.write(`POST /api/v2/${address} HTTP/1.1\r\n${head}Content-Type: ${type}\r\n${frame}\r\n\r\n`)
+      await new Promise((resolve) => socket.write(framed, resolve))
+      socket.write(`GET /api/v2/tokens/current HTTP/1.1\r\n${head}Connection: close\r\n\r\n`)
+      const answers = await socket.toArray().then(
+        (pieces) => pieces.join(''),
+        (error: unknown) => String(error),
+      )
+      t.deepEqual(
+        Array.from(answers.matchAll(/HTTP\/1\.1 (\d+)/g), ([, found]) => Number(found)),
+        [status, 200],
+        `${address}, chunked: ${isChunked}`,
+      )
+    }
+  }
+})
+
 test('a body in another encoding is refused and not stored with other letters; a byte order mark is no letter', async (t) => {
   const { api } = t.context
   const { token } = await api.organization()
