@@ -175,6 +175,22 @@ test('what is not accepted is refused by its name', async (t) => {
   t.is(await countEmails(organization), 0)
 })
 
+test('what may be of several types is refused by the fault of the type that was sent', async (t) => {
+  const organization = await office.api.organization()
+  const { token } = organization
+  const email = { from: `hello@${organization.domain}`, to: [5], subject: 'Hello', markdown: 'Hi' }
+  const sent = await office.api.request('POST', '/api/v2/emails', { token, body: email })
+  t.deepEqual(sent.body.details, [{ path: 'to[0]', message: 'must be text, not a number' }])
+  const patch = async (fallbackPriority: unknown) => {
+    const path = `/api/v2/domains/${organization.domain}`
+    return (await office.api.request('PATCH', path, { token, body: { fallbackPriority } })).body.details
+  }
+  t.deepEqual(await patch(1_001), [{ path: 'fallbackPriority', message: 'must be at most 1000' }])
+  t.deepEqual(await patch('1'), [
+    { path: 'fallbackPriority', message: 'must be a whole number or null, not text' },
+  ])
+})
+
 test('a batch is accepted whole or not at all, and says which of its emails is at fault', async (t) => {
   const organization = await office.api.organization()
   const email = (to: string, more: object = {}) => ({

@@ -23,12 +23,11 @@ export function schemaFaults(schema: TSchema, value: unknown, path = ''): Fault[
   validators.set(schema, validator)
   if (validator.Check(value)) return []
   const errors = validator.Errors(value)
-  // The errors in the branches of a failed union add nothing to the union's own message.
   const unions = errors
-    .filter((error) => error.keyword === 'anyOf')
-    .map((error) => `${error.schemaPath}/anyOf/`)
+    .filter(({ keyword }) => keyword === 'anyOf')
+    .map((error) => unionOf(schema, error, value))
   const faults = errors
-    .filter((error) => !unions.some((union) => error.schemaPath.startsWith(union)))
+    .filter((error) => unions.every((union) => tellsMost(union, error)))
     // A mistyped name explains a missing one, so unknown members come first.
     .sort((one, other) => Number(other.keyword === UNKNOWN) - Number(one.keyword === UNKNOWN))
     .flatMap((error) => faultsOf(schema, error, value, path))
@@ -87,6 +86,45 @@ export function kindOf(value: unknown): string {
   const kind = typeof value
   if (kind === 'object') return 'an object'
   return kind === 'string' ? 'text' : `a ${kind}`
+}
+
+/** A union that a value fails; `meant` is the only branch that is for values of its type, if there is one. */
+type FailedUnion = { error: TValidationError; meant: string | undefined }
+
+function unionOf(schema: TSchema, error: TValidationError, root: unknown): FailedUnion {
+  const { schemaPath, instancePath } = error
+  const value = valueAt(root, instancePath.split('/').slice(1).map(unescapePointer))
+  const branches = member(schemaAt(schema, schemaPath), 'anyOf')
+  const types: unknown[] = Array.isArray(branches) ? branches.map((branch) => member(branch, 'type')) : []
+  const meant = types.flatMap((type, index) =>
+    isOfType(value, type) ? [`${schemaPath}/anyOf/${index}`] : [],
+  )
+  return { error, meant: meant.length === 1 ? meant[0] : undefined }
+}
+
+/**
+ * Whether an error adds something about a failed union: those in the branch that was meant do, and otherwise the
+ * union's own, which names all branches.
+ */
+function tellsMost({ error: union, meant }: FailedUnion, error: TValidationError): boolean {
+  if (error === union) return meant === undefined
+  if (!isWithin(error.instancePath, union.instancePath)) return true
+  if (!isWithin(error.schemaPath, `${union.schemaPath}/anyOf`)) return true
+  return meant !== undefined && isWithin(error.schemaPath, meant)
+}
+
+function isWithin(path: string, outer: string): boolean {
+  return path === outer || path.startsWith(`${outer}/`)
+}
+
+/** Whether a value is of a type of JSON Schema, apart from fractions, which are meant as whole numbers. */
+function isOfType(value: unknown, type: unknown): boolean {
+  if (value === null || typeof value !== 'object') {
+    return (
+      type === (value === null ? 'null' : typeof value) || (type === 'integer' && typeof value === 'number')
+    )
+  }
+  return type === (Array.isArray(value) ? 'array' : 'object')
 }
 
 function faultsOf(schema: TSchema, error: TValidationError, value: unknown, base: string): Fault[] {
