@@ -28,7 +28,8 @@ export async function runRoute(
   try {
     return await runOperation(services, ctx, REST_DOOR, () => tool, readInput, opened)
   } catch (error) {
-    throw asRestFailure(error, new Set(Object.keys({ ...parameters, ...query })), list)
+    const named = Object.keys(parameters).flatMap((name) => [name, ...(input.standsFor[name] ?? [])])
+    throw asRestFailure(error, new Set([...named, ...Object.keys(query)]), list)
   }
 }
 
@@ -116,7 +117,9 @@ function asRestFailure(error: unknown, inAddress: ReadonlySet<string>, list: str
   if (list !== undefined) return withoutName(error, list)
   if (!Array.isArray(error.details)) return error
   const found: Fault[] = error.details
-  const isInAddress = found.some(({ path }) => inAddress.has(path.split(/[.[]/, 1)[0] ?? ''))
+  const isInAddress = found.some(
+    ({ path }) => inAddress.has(path) || inAddress.has(path.split(/[.[]/, 1)[0] ?? ''),
+  )
   if (error.code !== 'INVALID_INPUT' || !isInAddress) return error
   return new Failure('INVALID_PARAMETER', error.message, { details: found, cause: error })
 }

@@ -151,6 +151,20 @@ test('a query in another encoding than UTF-8 is refused: its letters would be ot
   }
 })
 
+test('a fault in the address is told as one, however it is spelled and whatever the path stands for', async (t) => {
+  const { token } = await api.organization()
+  for (const [path, fault] of [
+    ['/api/v2/subscribers/a%00b@example.com', 'email'],
+    ['/api/v2/subscribers/sub_x%07/events', 'subscriberId'],
+    ['/api/v2/subscribers/ada@example.com?subscriberId=sub_x', 'subscriberId'],
+    ['/api/v2/subscribers?status[]=SUBSCRIBED', 'status[]'],
+  ]) {
+    const { status, body } = await api.request('GET', String(path), { token })
+    t.is(status, 422, path)
+    t.like(body, { name: 'invalid_parameter', details: [{ path: fault }] }, path)
+  }
+})
+
 test('payments, refunds and events of your own are recorded; those of the service are not made up', async (t) => {
   const ask = askerOf((await api.organization()).token)
   const { id } = (await ask('POST', '/subscribers', { email: 'ada@reader.example' })).body
