@@ -18,11 +18,13 @@ export async function runRoute(
   route: Pick<Route, 'file' | 'list' | 'input'>,
 ): Promise<unknown> {
   const { file, list, input = together } = route
-  const parameters: Record<string, string> = ctx['params']
+  const parameters: Record<string, string> = { ...ctx['params'] }
   const query = readQuery(tool, ctx.query)
   const readInput = async (): Promise<unknown> => {
     refuseOtherEncoding(ctx)
-    return input.read({ parameters, query, body: file ? {} : await readBody(ctx, tool, list, query) })
+    const body = file ? {} : await readBody(ctx, tool, list, query)
+    refuseContradiction(parameters, { ...body, ...query })
+    return input.read({ parameters, query, body })
   }
   const opened = file ? openFile(ctx, file, tool.bodyLimit) : undefined
   try {
@@ -47,6 +49,14 @@ async function readBody(
   if (list !== undefined) return { [list]: body }
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) return { ...body }
   throw new Failure('MALFORMED_BODY', 'The body must be a JSON object; send {} when there is nothing to say.')
+}
+
+/** Refuses a member that names another record than the path does. */
+function refuseContradiction(parameters: Record<string, string>, members: Record<string, unknown>): void {
+  const path = Object.keys(parameters).find(
+    (name) => Object.hasOwn(members, name) && members[name] !== parameters[name],
+  )
+  if (path !== undefined) refuseParameter(path, 'is not the one in the path; leave it out')
 }
 
 function refuseQuery(path: string): never {

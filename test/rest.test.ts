@@ -165,6 +165,25 @@ test('a fault in the address is told as one, however it is spelled and whatever 
   }
 })
 
+test('a body or a query that names another record than the path is refused, and changes neither', async (t) => {
+  const organization = await api.organization()
+  const { token } = organization
+  const [{ tag: one }, { tag: other }] = [
+    await organization.data('create_tag', { name: 'one' }),
+    await organization.data('create_tag', { name: 'other' }),
+  ]
+  const rename = (body: object) => api.request('PATCH', `/api/v2/tags/${one.id}`, { token, body })
+  const refused = await rename({ tag: other.id, name: 'new' })
+  t.like(refused, { status: 422, body: { name: 'invalid_parameter', details: [{ path: 'tag' }] } })
+  t.is((await api.request('GET', `/api/v2/tags/${one.id}?tag=${other.id}`, { token })).status, 422)
+  const { tags } = await organization.data('list_tags')
+  t.deepEqual(
+    tags.map(({ name }: { name: string }) => name),
+    ['one', 'other'],
+  )
+  t.is((await rename({ tag: one.id, name: 'new' })).body.name, 'new')
+})
+
 test('payments, refunds and events of your own are recorded; those of the service are not made up', async (t) => {
   const ask = askerOf((await api.organization()).token)
   const { id } = (await ask('POST', '/subscribers', { email: 'ada@reader.example' })).body
