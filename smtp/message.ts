@@ -32,7 +32,8 @@ export async function readMessage(raw: Buffer, recipient: string): Promise<ReadM
   if (!from) throw new Refusal(REPLIES.BAD_SENDER, 'The From header is missing or empty; name a sender')
   const replyTo = onlyAddress(mail.replyTo, 'Reply-To', REPLIES.BAD_MESSAGE)
   const text = mail.text?.trim() ? mail.text : undefined
-  const content = mail.html ?? (text === undefined ? undefined : asHtml(text))
+  const html = mail.html?.trim() ? mail.html : undefined
+  const content = html ?? (text === undefined ? undefined : asHtml(text))
   if (content === undefined)
     throw new Refusal(REPLIES.BAD_MESSAGE, 'The message has neither a text nor an HTML part')
   return {

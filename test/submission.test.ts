@@ -148,6 +148,19 @@ test('plain text alone is sent as it stands, and as HTML that means the same', a
   t.regex(email?.source.content ?? '', /Took 3 &lt; 4 minutes &amp; no "errors"<br>\nBye/)
 })
 
+test('an HTML part without a word is as none: the text is sent', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const lines = ['MIME-Version: 1.0', 'Content-Type: multipart/alternative; boundary=b']
+  const body =
+    '--b\r\nContent-Type: text/plain\r\n\r\nWords\r\n--b\r\nContent-Type: text/html\r\n\r\n \r\n\r\n--b--\r\n'
+  t.regex(await submit(t.context, organization, message(organization, lines, body)), /^250 /)
+  const [email] = await stored(api, organization.id)
+  t.regex(email?.source.content ?? '', /Words/)
+  const html = message(organization, ['Content-Type: text/html'], ' \r\n')
+  t.regex(await submit(t.context, organization, html), /^550 5\.6\.0 .*neither a text nor an HTML part/)
+})
+
 test('the same message again is the same email; a key decides before the Message-ID', async (t) => {
   const { api, door } = t.context
   const organization = await api.organization()
