@@ -57,6 +57,8 @@ export const MOST_READ = 2
 const CLOSE_MS = 4_000
 /** The reply code by which smtp-server asks for TLS; RFC 3207 and the contract use 530. */
 const WANTS_TLS = 538
+/** By what smtp-server answers a malformed address with 501; the contract has 550 for every invalid address. */
+const MALFORMED_ADDRESS = new Set<unknown>(['SENDER_SYNTAX_ERROR', 'MAILBOX_SYNTAX_ERROR'])
 
 /* oxlint-disable no-underscore-dangle -- smtp-server shows its socket and its state under such names only */
 type Times = { idleMs: number; entryMs: number; messageMs: number }
@@ -128,6 +130,7 @@ class Conversation extends SMTPConnection {
         context,
       )
     }
+    if (MALFORMED_ADDRESS.has(context)) return super.send(REPLIES.BAD_MESSAGE[0], text, context)
     const hasOwnCode = typeof text === 'string' && /^[245]\.\d{1,3}\.\d{1,3} /.test(text)
     super.send(code, text, hasOwnCode ? false : context)
   }

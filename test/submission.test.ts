@@ -161,6 +161,18 @@ test('an HTML part without a word is as none: the text is sent', async (t) => {
   t.regex(await submit(t.context, organization, html), /^550 5\.6\.0 .*neither a text nor an HTML part/)
 })
 
+test('an address that is none is refused as invalid at once, in the words of the contract', async (t) => {
+  const { door, organization } = t.context
+  const talk = await Talk.loggedIn(door, organization.token)
+  t.teardown(() => talk.close())
+  t.regex(await talk.say('MAIL FROM:<nonsense>'), /^550 5\.1\.7 /)
+  t.regex(await talk.say(`MAIL FROM:<a@${organization.domain}>`), /^250 /)
+  for (const to of ['nonsense', '', '"a b"@reader.example']) {
+    t.regex(await talk.say(`RCPT TO:<${to}>`), /^550 5\.1\.3 /, to)
+  }
+  t.regex(await talk.say('RCPT TO:<ada@reader.example>'), /^250 /)
+})
+
 test('the same message again is the same email; a key decides before the Message-ID', async (t) => {
   const { api, door } = t.context
   const organization = await api.organization()
