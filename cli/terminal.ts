@@ -1,11 +1,25 @@
-import { CommandFailure } from './failure.ts'
+import { CommandFailure, misused } from './failure.ts'
 import type { Output } from './output.ts'
+
+const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Reads standard input to its end. */
 export async function readInput(): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
-  return Buffer.concat(chunks).toString('utf8')
+  return decodeText(Buffer.concat(chunks), 'Standard input')
+}
+
+/**
+ * Returns text without its byte order mark. Throws `USAGE` for an encoding other than UTF-8, whose letters would be
+ * replaced without anybody noticing.
+ */
+export function decodeText(bytes: Buffer, name: string): string {
+  try {
+    return UTF_8.decode(bytes)
+  } catch {
+    misused(`${name} is not in UTF-8; save it in UTF-8.`)
+  }
 }
 
 /** Asks the user for a line of text, which `isOptional` lets be empty. With `isSecret`, the input is not shown. */

@@ -64,6 +64,14 @@ test('a tool is found, read and run; a refusal names the field and the repair', 
   const piped = await postloom.run(['run', 'create_tag', '-i', '-'], { input: '{"name": "Piped"}' })
   t.is(piped.json.tag.name, 'Piped')
 
+  // Windows begins text files with a byte order mark.
+  writeFileSync(file, '\ufeff{"name": "Café"}')
+  t.is((await postloom.run(['run', 'create_tag', '-i', `@${file}`])).json.tag.name, 'Café')
+  writeFileSync(file, '{"name": "Thé"}', 'latin1')
+  const garbled = await postloom.run(['run', 'create_tag', '-i', `@${file}`])
+  t.is(garbled.code, 2)
+  t.regex(garbled.stderr, /input\.json is not in UTF-8/)
+
   const refused = await postloom.run(['run', 'create_tag', '-i', '{"nme": "x"}', '--json'])
   t.is(refused.code, 1)
   t.like(refused.json.error, { code: 'INVALID_INPUT', status: 400 })

@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import { misused } from '../failure.ts'
 import { type Output, toJson } from '../output.ts'
 import { toolHelp } from '../schema-help.ts'
-import { readInput, requireConfirmation } from '../terminal.ts'
+import { decodeText, readInput, requireConfirmation } from '../terminal.ts'
 import { helpWidth } from './tools.ts'
 
 type Options = { input?: string; confirm?: boolean; help?: boolean }
@@ -70,11 +70,13 @@ async function readToolInput(given: string): Promise<Record<string, unknown>> {
 }
 
 function readInputFile(file: string): string {
+  let content: Buffer
   try {
-    return readFileSync(file, 'utf8')
+    content = readFileSync(file)
   } catch (error) {
     misused(`--input: ${file} cannot be read (${String(Object(error).code)}).`)
   }
+  return decodeText(content, `--input: ${file}`)
 }
 
 /** Prints the effects of a gated call before it is confirmed. */
