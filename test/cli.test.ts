@@ -253,6 +253,13 @@ test('a file is imported to its end, and its refused rows are written down', asy
   t.deepEqual(subscriber.tags, ['summer'])
   t.is(subscriber.customFields.plan, 'pro')
 
+  const pipe = "postloom import <(printf 'email\\nlin@reader.example\\n') --json"
+  const { stdout } = await promisify(execFile)('bash', ['-c', pipe], {
+    env: postloom.env,
+    cwd: postloom.home,
+  })
+  t.like(JSON.parse(stdout), { status: 'COMPLETED', rows: 1, imported: 1 })
+
   writeFileSync(file, 'a,b\n1,2\n')
   const refused = await postloom.run(['import', file])
   t.is(refused.code, 1)

@@ -1,8 +1,9 @@
 import { openAsBlob } from 'node:fs'
 import { open, writeFile } from 'node:fs/promises'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { CreateImportQuery, Postloom, SubscriberImport } from '@postloom/sdk'
+import type { CreateImportQuery, ImportFile, Postloom, SubscriberImport } from '@postloom/sdk'
 import { type Command, Option } from 'commander'
 
 import { dataOf } from '../api.ts'
@@ -70,9 +71,12 @@ async function importFile({ connect, output }: Context, file: string, options: O
 }
 
 /** Ends with the reason when the file cannot be read: `openAsBlob` does not tell it. */
-async function openFile(file: string): Promise<Blob> {
+async function openFile(file: string): Promise<ImportFile> {
   try {
     const handle = await open(file)
+    const stat = await handle.stat()
+    // A pipe has no size and can be read only once: `<(zcat people.csv.gz)`, /dev/stdin.
+    if (!stat.isFile() && !stat.isDirectory()) return Readable.toWeb(handle.createReadStream())
     await handle.read(Buffer.alloc(1)).finally(() => handle.close())
     return await openAsBlob(file, { type: 'text/csv' })
   } catch (error) {
