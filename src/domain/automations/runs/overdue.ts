@@ -53,7 +53,8 @@ export async function findOverdueRuns(
 /**
  * Repairs a run whose workflow is not running. If an operator ended the workflow, or it failed, the run ends too;
  * otherwise it gets a new workflow, which continues where the run stands. A workflow in which the run failed before it
- * was retried does not count as ended.
+ * was retried does not count as ended. The workflow may have begun since the run was found: a run that it moved on to
+ * another wait is left alone, because that wait would end at once.
  */
 export async function repairRun(
   call: Call,
@@ -73,7 +74,7 @@ export async function repairRun(
     call.em,
     sql`update automation_run set temporal_run_id = null, wake_at = now(), due_at = coalesce(due_at,
         case when wait_kind not in ('MESSAGE', 'WEBHOOK') then wake_at end)
-      where organization_id = ${call.organization.id} and id = ${run.id} and ${IS_ACTIVE}`,
+      where organization_id = ${call.organization.id} and id = ${run.id} and ${IS_ACTIVE} and wake_at <= now()`,
   )
   if (count === 0) return
   call.emit({
