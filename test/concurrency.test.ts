@@ -2,12 +2,17 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import type { Settings, Step } from '../schema/automation.ts'
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { rows } from '../src/database.ts'
+import { claimCampaignMails } from '../src/delivery/claims.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { advanceRun } from '../src/domain/automations/runs/advance.ts'
 import { findOverdueRuns, repairRun } from '../src/domain/automations/runs/overdue.ts'
+import { eraseSubscriber } from '../src/domain/erasure.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
-import { startApi, type TestApi } from './helpers/api.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
+import { campaignUnderWay } from './helpers/campaign-under-way.ts'
 import { eventually } from './helpers/eventually.ts'
 
 /** Calls and background work that meet in the database. Serial tests, because each counts who waits for a lock. */
@@ -21,6 +26,11 @@ test.before(async () => {
 test.after.always(() => api?.close())
 
 const em = () => api.services.orm.em.fork()
+
+/** The scope of a transaction in this organization. */
+function scopeOf({ id }: TestOrganization) {
+  return { organizationId: id, actor: { kind: 'system', id: 'test', name: 'test' } } as const
+}
 
 const START = step('start', 'TRIGGER', { type: 'MANUAL' })
 const LONG_WAIT = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
@@ -65,3 +75,26 @@ test.serial('a repair leaves a run alone that has come to another wait since it 
   await turn(runId)
   t.like(await stands(), { status: 'WAITING', stepId: 'pause' })
 })
+
+test.serial(
+  'a campaign that begins while a person is being erased neither reads their address nor waits for them',
+  async (t) => {
+    const organization = await api.organization()
+    const from = `hello@${organization.domain}`
+    const { subscriber } = await organization.data('add_subscriber', { email: 'ann@example.com' })
+    const claim = async () => (await claimCampaignMails(em(), 10, 60_000)).map(({ recipient }) => recipient)
+    const { campaignId } = await unitOfWork(api.services, scopeOf(organization), async (call) => {
+      await eraseSubscriber(call, subscriber.id)
+      const people = [decodeId('sub', subscriber.id)]
+      const campaign = await campaignUnderWay(em(), organization.id, { from, people })
+      t.deepEqual(await claim(), [])
+      return campaign
+    })
+    t.deepEqual(await claim(), [])
+    const recipients = await rows(
+      em(),
+      sql`select reason from campaign_recipient where organization_id = ${organization.id} and campaign_id = ${campaignId}`,
+    )
+    t.deepEqual(recipients, [{ reason: 'SUBSCRIBER_DELETED' }])
+  },
+)

@@ -547,7 +547,7 @@ test.serial(
     const taken = await em().transactional(async (sender) => {
       const mails = await claimCampaignMails(sender, 1, 60_000)
       erasing = erase(organization, email).finally(() => (isErased = true))
-      await Promise.race([waitsFor('for share'), eventually('the erasure', () => isErased)])
+      await Promise.race([waitsFor('pg_advisory_xact_lock'), eventually('the erasure', () => isErased)])
       return mails
     })
     t.is((await erasing)?.status, 200)

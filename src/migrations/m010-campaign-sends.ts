@@ -174,6 +174,10 @@ export class M010CampaignSends extends Migration {
         reached uuid;
         batch uuid;
       begin
+        -- An erasure holds this lock: a sender would read the address of the person until it is over.
+        if not pg_try_advisory_xact_lock_shared(7305106, hashtext(organization::text)) then
+          return;
+        end if;
         -- A sender that waits here goes on where the other one ended. It waits only briefly, because others wait behind
         -- it.
         perform set_config('lock_timeout', '100ms', true);
@@ -280,7 +284,7 @@ export class M010CampaignSends extends Migration {
               get diagnostics taken = row_count;
               room := room - taken;
             exception
-              -- Another transaction holds the send, for example an erasure; it is claimed later.
+              -- Another transaction holds the send; it is claimed later.
               when lock_not_available or transaction_rollback then null;
               when others then
               update campaign_send s set fault = 'database error ' || sqlstate

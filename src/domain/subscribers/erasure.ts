@@ -20,6 +20,9 @@ const IMPERSONAL = ['amount', 'currency', 'campaignId', 'workflowId', 'stepId']
 const REASONS = sql`case subscriber.status when 'BANNED' then 'MANUAL' when 'COMPLAINED' then 'COMPLAINT'
   when 'BOUNCED' then 'HARD_BOUNCE' else 'ERASED' end`
 
+/** The first key of the advisory lock; see the migration of campaign sends. */
+const CLAIMS_LOCK = 7_305_106
+
 /** The retry delay while an email is being handed over; most servers accept one within this time. */
 const HANDOVER_SECONDS = 5
 
@@ -116,13 +119,12 @@ async function activeRuns({ em, organization }: Call, id: string): Promise<strin
   return found.map((run) => run.id)
 }
 
-/** Keeps senders from claiming campaign recipients meanwhile: they would read an address that is being erased. */
+/**
+ * Keeps senders from claiming campaign recipients meanwhile, also of campaigns that begin only now: they would read an
+ * address that is being erased. `claim_recipients` asks for the same lock.
+ */
 async function holdCampaigns({ em, organization }: Call): Promise<void> {
-  await execute(
-    em,
-    sql`select from campaign_send where organization_id = ${organization.id} and finished_at is null
-      order by id for share`,
-  )
+  await execute(em, sql`select pg_advisory_xact_lock(${CLAIMS_LOCK}, hashtext(${organization.id}))`)
 }
 
 /**
