@@ -3,12 +3,13 @@ import { sql } from 'kysely'
 
 import type { Settings, Step } from '../schema/automation.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { rows } from '../src/database.ts'
+import { execute, rows } from '../src/database.ts'
 import { claimCampaignMails } from '../src/delivery/claims.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { advanceRun } from '../src/domain/automations/runs/advance.ts'
 import { findOverdueRuns, repairRun } from '../src/domain/automations/runs/overdue.ts'
 import { eraseSubscriber } from '../src/domain/erasure.ts'
+import { recordEvents } from '../src/domain/events.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
@@ -98,3 +99,17 @@ test.serial(
     t.deepEqual(recipients, [{ reason: 'SUBSCRIBER_DELETED' }])
   },
 )
+
+test.serial('an event counts for a run that another call let in within the same millisecond', async (t) => {
+  const { runId, subscriberId, stands } = await begun([LONG_WAIT], {
+    exitRules: [{ id: 'bought', on: 'BOUGHT' }],
+  })
+  await tenant.within((call) => recordEvents(call, [{ subscriberId, type: 'BOUGHT' }]))
+  await execute(
+    em(),
+    sql`update automation_run set entered_at = event.created_at from subscriber_event event
+      where automation_run.id = ${runId} and event.subscriber_id = ${subscriberId} and event.type = 'BOUGHT'`,
+  )
+  await turn(runId)
+  t.like(await stands(), { status: 'CANCELED', exitReason: 'EXIT_RULE' })
+})

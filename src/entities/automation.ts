@@ -135,6 +135,7 @@ const automationRunEntity = defineEntity({
     context: p.json<unknown>().defaultRaw("'{}'::jsonb"),
     temporalRunId: p.text().nullable(),
     failedIn: p.text().nullable(),
+    enteredIn: p.string().columnType('xid8').defaultRaw('pg_current_xact_id()'),
     enteredAt: p.datetime(3).defaultRaw('now()'),
     updatedAt: p.datetime(3).defaultRaw('now()'),
     endedAt: p.datetime(3).nullable(),

@@ -126,6 +126,8 @@ export class M004Automations extends Migration {
         -- The Temporal run in which the run failed last. A request from another Temporal run means that an operator
         -- reset it.
         failed_in text,
+        -- The transaction in which the run was entered; its own events came with the entry and not after it.
+        entered_in xid8 not null default pg_current_xact_id(),
         entered_at timestamptz(3) not null default now(),
         updated_at timestamptz(3) not null default now(),
         ended_at timestamptz(3),
