@@ -3,18 +3,20 @@ import { sql } from 'kysely'
 
 import type { Settings, Step } from '../schema/automation.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { execute, rows } from '../src/database.ts'
+import { execute, row, rows } from '../src/database.ts'
 import { claimCampaignMails } from '../src/delivery/claims.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { advanceRun } from '../src/domain/automations/runs/advance.ts'
 import { findOverdueRuns, repairRun } from '../src/domain/automations/runs/overdue.ts'
 import { eraseSubscriber } from '../src/domain/erasure.ts'
 import { recordEvents } from '../src/domain/events.ts'
+import { lockSegments } from '../src/domain/segments/lock.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
-import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
 import { campaignUnderWay } from './helpers/campaign-under-way.ts'
 import { eventually } from './helpers/eventually.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 /** Calls and background work that meet in the database. Serial tests, because each counts who waits for a lock. */
 let api: TestApi
@@ -31,6 +33,23 @@ const em = () => api.services.orm.em.fork()
 /** The scope of a transaction in this organization. */
 function scopeOf({ id }: TestOrganization) {
   return { organizationId: id, actor: { kind: 'system', id: 'test', name: 'test' } } as const
+}
+
+/** Starts `ask`, and waits until it waits for a lock or is over. */
+async function meet<Answer>(ask: () => Promise<Answer>): Promise<{ answer: Promise<Answer> }> {
+  const before = await countWaiting()
+  let isOver = false
+  const answer = ask().finally(() => (isOver = true))
+  await eventually('it to wait or to be over', async () => isOver || (await countWaiting()) > before)
+  return { answer }
+}
+
+async function countWaiting(): Promise<number> {
+  const waiting = await rows(
+    em(),
+    sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  )
+  return waiting.length
 }
 
 const START = step('start', 'TRIGGER', { type: 'MANUAL' })
@@ -112,4 +131,50 @@ test.serial('an event counts for a run that another call let in within the same 
   )
   await turn(runId)
   t.like(await stands(), { status: 'CANCELED', exitReason: 'EXIT_RULE' })
+})
+
+test.serial('the time of a trigger is in the zone of the organization, whichever calls meet', async (t) => {
+  const organization = await api.organization()
+  await organization.data('add_subscriber', { email: 'ann@example.com', fields: { birthday: '1990-01-01' } })
+  const config = { type: 'DATE_FIELD', field: 'birthday', direction: 'AFTER', anniversary: true, at: '09:30' }
+  const workflowId = await publishWorkflow(organization, [
+    { id: 'start', type: 'TRIGGER', config },
+    { id: 'seen', type: 'ADD_TAG', config: { tagNames: ['seen'] } },
+  ])
+  const move = (timezone: string) => organization.call('update_organization_settings', { timezone })
+  const zone = async () => {
+    const found = await row<{ zone: string }>(
+      em(),
+      sql`select timing ->> 'timezone' as zone from automation_schedule
+        where automation_id = ${decodeId('wf', workflowId)}`,
+    )
+    return found?.zone
+  }
+  /** Makes one call after the other, both of which have read the organization before the first one changes it. */
+  const together = async (first: () => Promise<Answer>, second: () => Promise<Answer>) => {
+    const { answers } = await unitOfWork(api.services, scopeOf(organization), async (call) => {
+      await lockSegments(call)
+      const all: Promise<Answer>[] = []
+      for (const ask of [first, second]) {
+        all.push((await meet(ask)).answer)
+      }
+      return { answers: Promise.all(all) }
+    })
+    t.deepEqual(
+      (await answers).map(({ status }) => status),
+      [200, 200],
+    )
+  }
+  t.is(await zone(), 'Europe/Paris')
+  await together(
+    () => move('Asia/Tokyo'),
+    () => move('Europe/Paris'),
+  )
+  t.is(await zone(), 'Europe/Paris')
+  const { confirmationCode } = (await organization.call('publish_workflow', { workflowId })).body
+  await together(
+    () => move('Asia/Tokyo'),
+    () => organization.call('publish_workflow', { workflowId, confirmationCode }),
+  )
+  t.is(await zone(), 'Asia/Tokyo')
 })

@@ -32,7 +32,7 @@ export async function changeSettings(call: Call, patch: SettingsPatch): Promise<
   const name = patch.name === undefined ? null : readName(patch.name)
   const timezone = patch.timezone === undefined ? null : await readTimeZone(call, patch.timezone)
   const confirmation = patch.confirmationEmail && readConfirmationEmail(patch.confirmationEmail)
-  if (timezone !== null) await lockSegments(call)
+  const before = timezone === null ? null : await lockTimeZone(call)
   const changed = await row<OrganizationSettings>(
     call.em,
     sql`update organization set name = coalesce(${name}, name), timezone = coalesce(${timezone}, timezone),
@@ -43,8 +43,8 @@ export async function changeSettings(call: Call, patch: SettingsPatch): Promise<
         confirmation_email as "confirmationEmail", created_at as "createdAt", updated_at as "updatedAt"`,
   )
   if (!changed) throw new Error('the organization of a call is gone')
-  if (changed.timezone !== call.organization.timezone) {
-    await moveTriggerSchedules(call, changed.timezone)
+  if (before !== null && changed.timezone !== before) {
+    await moveTriggerSchedules(call)
     await retakeMembers(call)
   }
   return {
@@ -86,6 +86,17 @@ function presentStyle(style: Partial<WritingStyle> | null | undefined): WritingS
 
 function readName(name: string): string {
   return nameLine(name, 'name', ORGANIZATION_LIMITS.name, 'the name that readers know')
+}
+
+/** Locks what depends on the time zone, and then reads it: another call may just have changed it. */
+async function lockTimeZone(call: Call): Promise<string> {
+  await lockSegments(call)
+  const found = await row<{ timezone: string }>(
+    call.em,
+    sql`select timezone from organization where id = ${call.organization.id}`,
+  )
+  if (!found) throw new Error('the organization of a call is gone')
+  return found.timezone
 }
 
 /** Returns the time zone name as PostgreSQL spells it, because both this process and SQL compute with it. */

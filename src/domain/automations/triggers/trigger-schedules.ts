@@ -22,13 +22,9 @@ type Wanted = { automationId: string; stepId: string; timing: Timing; nextAt: Da
  * the update of the schedules in Temporal. A trigger that is new, was paused or has changed times starts from now: what
  * was due before is not made up for. The caller holds the automations' locks. Ids are UUIDs.
  */
-export async function syncTriggerSchedules(
-  call: Call,
-  automationIds: readonly string[],
-  timezone = call.organization.timezone,
-): Promise<void> {
+export async function syncTriggerSchedules(call: Call, automationIds: readonly string[]): Promise<void> {
   const { em, organization } = call
-  const wanted = await wantedSchedules(call, automationIds, timezone)
+  const wanted = await wantedSchedules(call, automationIds)
   const key = ({ automationId, stepId }: Pick<Wanted, 'automationId' | 'stepId'>) =>
     `${automationId}/${stepId}`
   const keys = column(wanted, key, 'text')
@@ -63,7 +59,7 @@ export async function syncTriggerSchedules(
 }
 
 /** Updates the schedules of an organization to its new time zone. */
-export async function moveTriggerSchedules(call: Call, timezone: string): Promise<void> {
+export async function moveTriggerSchedules(call: Call): Promise<void> {
   const found = await rows<{ id: string }>(
     call.em,
     sql`select id from automation where organization_id = ${call.organization.id}
@@ -71,7 +67,7 @@ export async function moveTriggerSchedules(call: Call, timezone: string): Promis
       order by id for no key update`,
   )
   const ids = found.map(({ id }) => id)
-  if (ids.length > 0) await syncTriggerSchedules(call, ids, timezone)
+  if (ids.length > 0) await syncTriggerSchedules(call, ids)
 }
 
 /** Emits the update of a trigger's schedule in Temporal, which then follows the row as it is at that time. */
@@ -155,23 +151,25 @@ export function emitLateFiring(call: Call, { automationId, stepId, name, nextAt 
   })
 }
 
+/** Reads the organization's time zone too: that of the call is from before the locks, and may have changed since. */
 async function wantedSchedules(
   { em, organization }: Call,
   automationIds: readonly string[],
-  zone: string,
 ): Promise<Wanted[]> {
-  const automations = await rows<Published & { now: string }>(
+  const automations = await rows<Published & { zone: string; now: string }>(
     em,
-    sql`select id, status, published_version_id as "versionId", now() as now from automation
-      where organization_id = ${organization.id} and id = any(${array(automationIds, 'uuid')})
-        and status in ('ACTIVE', 'PAUSED') and published_version_id is not null`,
+    sql`select automation.id, automation.status, automation.published_version_id as "versionId",
+        organization.timezone as zone, now() as now
+      from automation join organization on organization.id = automation.organization_id
+      where automation.organization_id = ${organization.id} and automation.id = any(${array(automationIds, 'uuid')})
+        and automation.status in ('ACTIVE', 'PAUSED') and automation.published_version_id is not null`,
   )
   const versions = await loadVersions(
     em,
     organization.id,
     automations.map(({ versionId }) => versionId),
   )
-  return automations.flatMap(({ id, status, versionId, now }) => {
+  return automations.flatMap(({ id, status, versionId, zone, now }) => {
     const version = versions.get(versionId)
     const timezone = timeZoneNamed(version?.definition.settings.timezone ?? zone) ?? zone
     return (version?.definition.steps ?? []).flatMap((step): Wanted[] => {
