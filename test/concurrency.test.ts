@@ -7,10 +7,13 @@ import { execute, row, rows } from '../src/database.ts'
 import { claimCampaignMails } from '../src/delivery/claims.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { advanceRun } from '../src/domain/automations/runs/advance.ts'
-import { findOverdueRuns, repairRun } from '../src/domain/automations/runs/overdue.ts'
+import { endConditionWaits } from '../src/domain/automations/runs/conditions.ts'
+import { catchMissedEvents, findOverdueRuns, repairRun } from '../src/domain/automations/runs/overdue.ts'
 import { eraseSubscriber } from '../src/domain/erasure.ts'
+import { insertEvents } from '../src/domain/event-rows.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { lockSegments } from '../src/domain/segments/lock.ts'
+import { updateSubscriber } from '../src/domain/subscribers.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
@@ -178,3 +181,40 @@ test.serial('the time of a trigger is in the zone of the organization, whichever
   )
   t.is(await zone(), 'Asia/Tokyo')
 })
+
+const READY = [{ field: 'name', operator: 'equals' as const, value: 'Ready' }]
+const UNTIL_READY = step('until', 'WAIT_UNTIL', { mode: 'CONDITION', filters: READY, onTimeout: 'CONTINUE' })
+
+test.serial('a run that leaves its wait for filters by itself is not woken from the next one', async (t) => {
+  const { runId, subscriberId, stands } = await begun([UNTIL_READY, LONG_WAIT])
+  await turn(runId)
+  t.like(await stands(), { status: 'WAITING', stepId: 'until' })
+  await tenant.within((call) => updateSubscriber(call, encodeId('sub', subscriberId), { name: 'Ready' }))
+  const { answer } = await tenant.within(async (call) => {
+    await advanceRun(call, runId, FIRST)
+    return await meet(() => tenant.within((other) => endConditionWaits(other, [subscriberId])))
+  })
+  await answer
+  await turn(runId)
+  t.like(await stands(), { status: 'WAITING', stepId: 'pause' })
+})
+
+test.serial(
+  'a run that is found to have missed an event is not woken from a later wait for such an event',
+  async (t) => {
+    const bought = (id: string) =>
+      step(id, 'WAIT_UNTIL', { mode: 'EVENT', eventType: 'BOUGHT', scope: 'STEP', onTimeout: 'CONTINUE' })
+    const { runId, subscriberId, stands } = await begun([bought('one'), bought('two')])
+    await turn(runId)
+    // As delivery writes its events: without the lock of the subscriber, and without a look at the waits.
+    await tenant.within((call) => insertEvents(call, [{ subscriberId, type: 'BOUGHT' }]))
+    const { answer } = await tenant.within(async (call) => {
+      await catchMissedEvents(call, 60)
+      await advanceRun(call, runId, FIRST)
+      return await meet(() => tenant.within((other) => catchMissedEvents(other, 60)))
+    })
+    await answer
+    await turn(runId)
+    t.like(await stands(), { status: 'WAITING', stepId: 'two' })
+  },
+)

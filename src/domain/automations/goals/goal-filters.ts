@@ -5,6 +5,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute, rows } from '../../../database.ts'
 import { loadVersions } from '../definition/versions.ts'
 import { dependsOnTime, holdingRuns } from '../runs/conditions.ts'
+import { holdPeople } from '../runs/hold-people.ts'
 import { followConversions } from '../runs/runs.ts'
 import { BY_FILTERS, conversionOf, goalOf, IS_OPEN, recordConversions } from './goals.ts'
 
@@ -32,22 +33,10 @@ export async function reachWatchedGoals(call: Call, subscriberIds: readonly stri
     if (!goal?.filters) continue
     const holding = await holdingRuns(call, automationId, runIds, goal.filters)
     if (holding.length === 0) continue
-    await lockPeople(call, holding)
+    await holdPeople(call, holding)
     const reached = holding.map((runId) => conversionOf(runId, goal))
     await followConversions(call, await recordConversions(call, reached))
   }
-}
-
-/**
- * Locks the subscribers of these runs. Conversions by events take this lock first, too, so the lock order is the same.
- */
-async function lockPeople({ em, organization }: Call, runIds: readonly string[]): Promise<void> {
-  await execute(
-    em,
-    sql`select id from subscriber where organization_id = ${organization.id} and id in (select subscriber_id
-      from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')}))
-      order by id for share`,
-  )
 }
 
 async function goalsOf(call: Call, watched: readonly WatchedGoal[]): Promise<(SuccessGoal | undefined)[]> {

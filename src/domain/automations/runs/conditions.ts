@@ -9,6 +9,7 @@ import { matchingRuns } from '../../audience/match.ts'
 import { loadReferences, placesOf } from '../../audience/references.ts'
 import { loadVersions } from '../definition/versions.ts'
 import { BY_FILTERS } from '../goals/goals.ts'
+import { holdPeople } from './hold-people.ts'
 import { wakeRuns } from './runs.ts'
 import { CONDITION_TYPE } from './waits.ts'
 
@@ -24,12 +25,14 @@ const CONDITION_COLUMNS = sql`run.automation_id as "automationId", run.version_i
 /** Wakes the runs of these subscribers that wait for filters which match now, with one filter query per step. */
 export async function endConditionWaits(call: Call, subscriberIds: readonly string[]): Promise<void> {
   if (subscriberIds.length === 0) return
-  const waiting = await rows<Waiting>(
-    call.em,
-    sql`select ${CONDITION_COLUMNS}, array_agg(run.id::text) as "runIds" from ${IN_CONDITION}
-      where wait.organization_id = ${call.organization.id} and wait.event_type = ${CONDITION_TYPE}
-        and wait.subscriber_id = any(${array(subscriberIds, 'uuid')}) group by 1, 2, 3`,
+  const found = await findWaiting(call, subscriberIds)
+  if (found.length === 0) return
+  // A run that moved on meanwhile would be woken from a later wait.
+  await holdPeople(
+    call,
+    found.flatMap(({ runIds }) => runIds),
   )
+  const waiting = await findWaiting(call, subscriberIds)
   const filters = await filtersOf(call, waiting)
   for (const [index, { runIds, automationId }] of waiting.entries()) {
     const awaited = filters[index]
@@ -37,6 +40,15 @@ export async function endConditionWaits(call: Call, subscriberIds: readonly stri
     const holding = await holdingRuns(call, automationId, runIds, awaited)
     await wakeRuns(call, holding, 'CONDITION')
   }
+}
+
+async function findWaiting(call: Call, subscriberIds: readonly string[]): Promise<Waiting[]> {
+  return await rows<Waiting>(
+    call.em,
+    sql`select ${CONDITION_COLUMNS}, array_agg(run.id::text) as "runIds" from ${IN_CONDITION}
+      where wait.organization_id = ${call.organization.id} and wait.event_type = ${CONDITION_TYPE}
+        and wait.subscriber_id = any(${array(subscriberIds, 'uuid')}) group by 1, 2, 3`,
+  )
 }
 
 /**

@@ -6,6 +6,7 @@ import type { RecordedEvent } from '../../event-rows.ts'
 import { startPayload } from '../entry/run-starts.ts'
 import { IS_OPEN, OPENS } from '../goals/goals.ts'
 import { IS_ACTIVE } from './active.ts'
+import { holdPeople } from './hold-people.ts'
 import { workflowIdOf } from './nudge.ts'
 import { cancelRuns, endEventWaits } from './runs.ts'
 import { IS_SINCE_ENTRY } from './since-entry.ts'
@@ -102,7 +103,24 @@ export async function organizationsWithFreshWaits(em: EntityManager, seconds: nu
  * the same millisecond, because the run itself may have caused them before it waited.
  */
 export async function catchMissedEvents(call: Call, seconds: number): Promise<void> {
-  const events = await rows<RecordedEvent & { runId: string }>(
+  const found = await findMissed(call, seconds)
+  if (found.length === 0) return
+  // A run that moved on meanwhile would be woken from a later wait.
+  await holdPeople(
+    call,
+    found.map(({ runId }) => runId),
+  )
+  const events = await findMissed(call, seconds)
+  // An event may be too early for another run of the same subscriber, so each counts only for the run it was found for.
+  await endEventWaits(
+    call,
+    events,
+    events.map(({ runId }) => runId),
+  )
+}
+
+async function findMissed(call: Call, seconds: number): Promise<(RecordedEvent & { runId: string })[]> {
+  return await rows<RecordedEvent & { runId: string }>(
     call.em,
     sql`select wait.run_id as "runId", event.id, event.subscriber_id as "subscriberId", event.type, event.data
       from run_wait wait
@@ -121,11 +139,5 @@ export async function catchMissedEvents(call: Call, seconds: number): Promise<vo
         and ${IS_SINCE_ENTRY}
       where watch.organization_id = ${call.organization.id} and ${IS_OPEN} and event.id >= id_floor(${OPENS})
         and watch.began_at > now() - make_interval(secs => ${seconds})`,
-  )
-  // An event may be too early for another run of the same subscriber, so each counts only for the run it was found for.
-  await endEventWaits(
-    call,
-    events,
-    events.map(({ runId }) => runId),
   )
 }
