@@ -1,6 +1,9 @@
+import { createServer } from 'node:http'
+
 import test from 'ava'
 import { sql } from 'kysely'
 
+import { createApp } from '../api/app.ts'
 import type { Settings, Step } from '../schema/automation.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../src/database.ts'
@@ -9,16 +12,18 @@ import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { advanceRun } from '../src/domain/automations/runs/advance.ts'
 import { endConditionWaits } from '../src/domain/automations/runs/conditions.ts'
 import { catchMissedEvents, findOverdueRuns, repairRun } from '../src/domain/automations/runs/overdue.ts'
-import { eraseSubscriber } from '../src/domain/erasure.ts'
+import { eraseSubscriber } from '../src/domain/subscribers/erasure.ts'
 import { insertEvents } from '../src/domain/event-rows.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { lockSegments } from '../src/domain/segments/lock.ts'
-import { updateSubscriber } from '../src/domain/subscribers.ts'
+import { updateSubscriber } from '../src/domain/subscribers/subscribers.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
+import { createServices } from '../src/services.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
 import { campaignUnderWay } from './helpers/campaign-under-way.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
 
 /** Calls and background work that meet in the database. Serial tests, because each counts who waits for a lock. */
@@ -216,5 +221,34 @@ test.serial(
     await answer
     await turn(runId)
     t.like(await stands(), { status: 'WAITING', stepId: 'two' })
+  },
+)
+
+test.serial(
+  'an email is accepted over one connection to the database, so calls that hold one wait for no other',
+  async (t) => {
+    const organization = await api.organization()
+    const small = await createServices(api.services.config, 'test', {
+      poolSize: 1,
+      connectionTimeoutMs: 1_000,
+    })
+    const server = createServer(createApp(small).callback())
+    const port = await listenOnLoopback(server)
+    const email = { from: `hello@${organization.domain}`, to: 'ann@example.com', subject: 'Hi' }
+    const document = { type: 'doc', content: [] }
+    for (const [path, body] of [
+      ['/emails/batch', [{ ...email, markdown: 'Hello' }]],
+      ['/emails', { ...email, tiptap: document }],
+    ] as const) {
+      const answer = await fetch(`http://127.0.0.1:${port}/api/v2${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${organization.token}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      t.is(answer.status, 200, `${path} ${await answer.text()}`)
+    }
+    server.closeAllConnections()
+    server.close()
+    await small.close()
   },
 )

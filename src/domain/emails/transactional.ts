@@ -6,8 +6,7 @@ import { Failure } from '../../catalogue/failure.ts'
 import { type KeptAnswer, readKept, replay } from '../../catalogue/idempotency.ts'
 import { refuseToken } from '../../catalogue/principal.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { crossOrganization } from '../../catalogue/unit-of-work.ts'
-import { row, rows } from '../../database.ts'
+import { type EntityManager, row, rows } from '../../database.ts'
 import { decodeId, newId } from '../../ids.ts'
 import type { Services } from '../../services.ts'
 import { asciiDomain, ownEmailFault, readEmail, readOwnEmail } from '../addresses.ts'
@@ -198,21 +197,23 @@ export async function refuseBacklog(call: Call): Promise<void> {
  * is refused that has more than an equal share of that minute. The lane serves organizations in turn, so email of the
  * others still leaves within the minute. The result is cached for `BACKLOG_FRESH_MS`.
  */
-async function hasBacklog({ services, organization }: Call): Promise<boolean> {
+async function hasBacklog({ em, services, organization }: Call): Promise<boolean> {
   const rate = services.config.laneRates.transactional
   if (rate === 0) return false
   let backlog = backlogs.get(services)
   if (!backlog || performance.now() - backlog.readAt > BACKLOG_FRESH_MS) {
     backlog = { readAt: performance.now(), refused: backlog?.refused ?? new Set() }
     backlogs.set(services, backlog)
-    backlog.refused = await findCrowding(services, rate * BACKLOG_SECONDS)
+    backlog.refused = await findCrowding(em, rate * BACKLOG_SECONDS)
   }
   return backlog.refused.has(organization.id)
 }
 
-/** Returns the organizations (uuids) with more than an equal share of `most` waiting emails; empty below `most`. */
-async function findCrowding(services: Services, most: number): Promise<Set<string>> {
-  const em = crossOrganization(services)
+/**
+ * Returns the organizations (uuids) with more than an equal share of `most` waiting emails; empty below `most`. `em` is
+ * that of the call: calls that held their connection and waited for a second one could keep each other waiting.
+ */
+async function findCrowding(em: EntityManager, most: number): Promise<Set<string>> {
   const waiting = sql`delivery_queue where lane = 'transactional' and state = 'queued'`
   const found = await row<{ waiting: number }>(
     em,
