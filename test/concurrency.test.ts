@@ -19,6 +19,7 @@ import { lockSegments } from '../src/domain/segments/lock.ts'
 import { updateSubscriber } from '../src/domain/subscribers/subscribers.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
 import { createServices } from '../src/services.ts'
+import { reconcile } from '../worker/reconciler.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
 import { campaignUnderWay } from './helpers/campaign-under-way.ts'
@@ -252,3 +253,31 @@ test.serial(
     await small.close()
   },
 )
+
+test.serial('whoever begins to queue for a workflow while it is archived is let go', async (t) => {
+  const organization = await api.organization()
+  const pause = { id: 'pause', type: 'WAIT', config: { amount: 3, unit: 'DAYS' } }
+  const entry = (config: object) => ({ id: 'start', type: 'TRIGGER', config })
+  const first = await publishWorkflow(organization, [entry({ type: 'MANUAL' }), pause])
+  const second = await publishWorkflow(organization, [entry({ type: 'EVENT', eventType: 'BOUGHT' }), pause])
+  const { group } = await organization.data('create_workflow_group', {
+    name: 'One at a time',
+    conflictStrategy: 'QUEUE',
+  })
+  for (const workflowId of [first, second]) {
+    await organization.data('set_workflow_group', { workflowId, groupId: group.id })
+  }
+  const { subscriber } = await organization.data('add_subscriber', { email: 'ann@example.com' })
+  await organization.data('add_subscriber_to_workflow', { workflowId: first, subscriberId: subscriber.id })
+  await unitOfWork(api.services, scopeOf(organization), async (call) => {
+    await recordEvents(call, [{ subscriberId: decodeId('sub', subscriber.id), type: 'BOUGHT' }])
+    const archived = { workflowId: second, status: 'ARCHIVED' }
+    t.is((await organization.confirmed('update_workflow_status', archived)).status, 200)
+  })
+  const runs = async (workflowId: string) =>
+    (await organization.data('get_subscriber_workflow_runs', { email: 'ann@example.com', workflowId })).runs
+  t.like(await runs(second), [{ status: 'QUEUED' }])
+  await reconcile(api.services)
+  t.like(await runs(second), [{ status: 'CANCELED', exitReason: 'ARCHIVED' }])
+  t.like(await runs(first), [{ status: 'QUEUED', exitReason: null }])
+})

@@ -9,6 +9,7 @@ import {
   repairIntake,
 } from '../src/domain/automations/entry/stranded-intakes.ts'
 import { findStalePlaces } from '../src/domain/automations/groups/group-queue.ts'
+import { cancelLeftRuns, findArchivedQueues } from '../src/domain/automations/runs/archive.ts'
 import { noteFreshConditions } from '../src/domain/automations/runs/conditions.ts'
 import { workflowIdOf } from '../src/domain/automations/runs/nudge.ts'
 import {
@@ -72,6 +73,9 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
   await watchDomains(services)
   for (const { organizationId, places } of await findStalePlaces(em)) {
     await tryRepair(services, organizationId, (call) => freePlaces(call, places))
+  }
+  for (const { organizationId, automationId } of await findArchivedQueues(em)) {
+    await tryRepair(services, organizationId, (call) => cancelLeftRuns(call, automationId))
   }
   await repairIntakes(services, lateSeconds)
   await repairImports(services, lateSeconds)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Actor, Call } from '../../../catalogue/tool.ts'
-import { row } from '../../../database.ts'
+import { type EntityManager, row, rows } from '../../../database.ts'
 import { encodeId, NIL_ID } from '../../../ids.ts'
 import { IS_ACTIVE } from './active.ts'
 import { cancelRuns, countActiveRuns, readPage } from './runs.ts'
@@ -21,6 +21,28 @@ export async function archiveRuns(call: Call, automationId: string): Promise<num
   const count = await countActiveRuns(call.em, call.organization.id, automationId)
   await cancelPage(call, { work: 'ARCHIVE', automationId, after: NIL_ID, by: call.actor })
   return count
+}
+
+/** An ARCHIVED automation in which a run queues for its turn in a group. Ids are UUIDs. */
+export type ArchivedQueue = { organizationId: string; automationId: string }
+
+/**
+ * Finds ARCHIVED automations of all organizations with queued runs: somebody entered while they were being archived.
+ * Other such runs end at their first turn, but these never get one.
+ */
+export async function findArchivedQueues(em: EntityManager): Promise<ArchivedQueue[]> {
+  return await rows<ArchivedQueue>(
+    em,
+    sql`select distinct run.organization_id as "organizationId", run.automation_id as "automationId"
+      from automation_run run join automation
+        on automation.organization_id = run.organization_id and automation.id = run.automation_id
+      where run.status = 'QUEUED' and run.queued_at is not null and automation.status = 'ARCHIVED' limit ${PAGE}`,
+  )
+}
+
+/** Cancels the runs that are left in an automation if it is still ARCHIVED. */
+export async function cancelLeftRuns(call: Call, automationId: string): Promise<void> {
+  await cancelPage(call, { work: 'ARCHIVE', automationId, after: NIL_ID, by: call.actor })
 }
 
 /**
