@@ -12,10 +12,11 @@ import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { advanceRun } from '../src/domain/automations/runs/advance.ts'
 import { endConditionWaits } from '../src/domain/automations/runs/conditions.ts'
 import { catchMissedEvents, findOverdueRuns, repairRun } from '../src/domain/automations/runs/overdue.ts'
-import { eraseSubscriber } from '../src/domain/subscribers/erasure.ts'
+import { deliver } from '../src/domain/campaigns/deliver.ts'
 import { insertEvents } from '../src/domain/event-rows.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { lockSegments } from '../src/domain/segments/lock.ts'
+import { eraseSubscriber } from '../src/domain/subscribers/erasure.ts'
 import { updateSubscriber } from '../src/domain/subscribers/subscribers.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
 import { createServices } from '../src/services.ts'
@@ -281,3 +282,25 @@ test.serial('whoever begins to queue for a workflow while it is archived is let 
   t.like(await runs(second), [{ status: 'CANCELED', exitReason: 'ARCHIVED' }])
   t.like(await runs(first), [{ status: 'QUEUED', exitReason: null }])
 })
+
+test.serial(
+  'a campaign that is paused when its last email has its outcome is SENT once it goes on',
+  async (t) => {
+    const organization = await api.organization()
+    const from = `hello@${organization.domain}`
+    const { campaignId } = await campaignUnderWay(em(), organization.id, { from, people: [] })
+    const key = { organizationId: organization.id, campaignId, number: 1 }
+    const finish = () => deliver(api.services, key, { report: () => undefined, isStopping: () => false })
+    const id = encodeId('cmp', campaignId)
+    const state = async () => (await organization.data('get_campaign', { campaignId: id })).campaign
+    const { answer } = await em().transactional(async (pausing) => {
+      await execute(pausing, sql`update campaign set paused = true where id = ${campaignId}`)
+      return await meet(finish)
+    })
+    t.like(await answer, { stage: 'DELIVERING', label: 'paused until resume_campaign' })
+    t.like(await state(), { status: 'SENDING', paused: true })
+    t.is((await organization.confirmed('resume_campaign', { campaignId: id })).status, 200)
+    t.like(await finish(), { stage: 'SENT' })
+    t.like(await state(), { status: 'SENT', paused: false })
+  },
+)

@@ -93,7 +93,7 @@ async function finish(call: Call, key: SendKey): Promise<Send | null> {
       em,
       sql`with sent as (
           update campaign set status = 'SENT' where organization_id = ${organization.id} and id = ${key.campaignId}
-            and status = 'SENDING' and schedule_version = ${key.number}
+            and status = 'SENDING' and not paused and schedule_version = ${key.number}
           returning id)
         update campaign_send send set finished_at = now() from sent
         where send.organization_id = ${organization.id} and send.campaign_id = sent.id and send.number = ${key.number}`,
