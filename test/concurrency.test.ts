@@ -304,3 +304,33 @@ test.serial(
     t.like(await state(), { status: 'SENT', paused: false })
   },
 )
+
+test.serial('a segment that a draft is just being given is in use', async (t) => {
+  const organization = await api.organization()
+  const { segment } = await organization.data('create_segment', { name: 'Readers', filters: [] })
+  const { workflow } = await organization.data('create_workflow', { name: 'Welcome' })
+  const save = (expectedUpdatedAt: string, subject: string, filters: readonly object[]) =>
+    organization.call('configure_workflow_draft', {
+      workflowId: workflow.id,
+      expectedUpdatedAt,
+      steps: [
+        { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL', filters } },
+        { id: 'hello', type: 'EMAIL', config: { subject, content: 'Hi', contentType: 'MARKDOWN' } },
+      ],
+      edges: [{ from: 'start', to: 'hello' }],
+    })
+  const saved = await save(workflow.updatedAt, 'Hello', [])
+  const { confirmationCode } = (await organization.call('delete_segment', { segmentId: segment.id })).body
+  const { saving, deleting } = await em().transactional(async (holder) => {
+    // The draft waits here: it has been checked and is not stored yet.
+    await execute(holder, sql`select from campaign where organization_id = ${organization.id} for update`)
+    const named = [{ field: 'segment', operator: 'has_any', value: [segment.id] }]
+    const { answer } = await meet(() => save(saved.body.data.workflow.updatedAt, 'Hello again', named))
+    const { answer: other } = await meet(() =>
+      organization.call('delete_segment', { segmentId: segment.id, confirmationCode }),
+    )
+    return { saving: answer, deleting: other }
+  })
+  t.is((await saving).status, 200)
+  t.is((await deleting).body.code, 'WRONG_STATE')
+})

@@ -9,6 +9,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { execute, json } from '../../../database.ts'
 import { filtersOf, type PlacedFilter, referenceFaults } from '../../audience/check.ts'
 import { placesOf } from '../../audience/references.ts'
+import { lockSegments } from '../../segments/lock.ts'
 import { goalIds, goalStepFaults, readGoals } from '../goals/goal-faults.ts'
 import { triggerFaults } from '../triggers/trigger-faults.ts'
 import { fieldFaults } from './field-faults.ts'
@@ -34,6 +35,8 @@ export type DraftChange = {
  * only faults, or `STALE_VERSION`.
  */
 export async function saveDraft(call: Call, change: DraftChange): Promise<Workflow> {
+  // The lock keeps segments and tags that the draft names from being deleted or renamed between the check and the commit.
+  await lockSegments(call)
   const automation = await findAutomation(call, change.workflowId)
   refuseStale(automation, change.expectedUpdatedAt)
   const reading = readDefinition(change.definition)
