@@ -1,7 +1,7 @@
 import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
 
-import { isDatabaseAway, isTimedOut } from '../src/catalogue/database-error.ts'
+import { isConcurrencyFault, isDatabaseAway, isTimedOut } from '../src/catalogue/database-error.ts'
 import { Failure, FAILURES, type Fault, toolCode } from '../src/catalogue/failure.ts'
 import { failedPage, unavailablePage } from '../src/public/pages.ts'
 import { isInternal } from './internal.ts'
@@ -116,6 +116,13 @@ export function toFailure(ctx: Context, error: unknown, log: Logger): Failure {
       retryAfter: 1,
       cause: error,
     })
+  }
+  if (isConcurrencyFault(error)) {
+    return new Failure(
+      'UNAVAILABLE',
+      'Other requests kept changing the same records and nothing was changed; repeat the request in a moment.',
+      { retryAfter: 1, cause: error },
+    )
   }
   if (isTimedOut(error)) {
     return new Failure(

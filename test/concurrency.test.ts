@@ -334,3 +334,23 @@ test.serial('a segment that a draft is just being given is in use', async (t) =>
   t.is((await saving).status, 200)
   t.is((await deleting).body.code, 'WRONG_STATE')
 })
+
+test.serial('a call that is the victim of a deadlock again and again may be repeated', async (t) => {
+  const organization = await api.organization()
+  await execute(
+    em(),
+    sql`create function be_a_victim() returns trigger language plpgsql as $fn$
+      begin raise exception 'as a deadlock would' using errcode = 'deadlock_detected'; end $fn$`,
+  )
+  await execute(
+    em(),
+    sql`create trigger be_a_victim before insert on tag for each row
+      when (new.organization_id = ${sql.lit(organization.id)}::uuid) execute function be_a_victim()`,
+  )
+  const answer = await organization.call('create_tag', { name: 'vip' })
+  await execute(em(), sql`drop function be_a_victim cascade`)
+  t.is(answer.status, 503)
+  t.is(answer.headers.get('retry-after'), '1')
+  t.like(answer.body, { success: false, code: 'UNAVAILABLE' })
+  t.is((await organization.call('create_tag', { name: 'vip' })).status, 200)
+})
