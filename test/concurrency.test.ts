@@ -9,16 +9,17 @@ import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../src/database.ts'
 import { claimCampaignMails } from '../src/delivery/claims.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
-import { advanceRun } from '../src/domain/automations/runs/advance.ts'
+import { advanceRun, StepRefused } from '../src/domain/automations/runs/advance.ts'
 import { endConditionWaits } from '../src/domain/automations/runs/conditions.ts'
 import { catchMissedEvents, findOverdueRuns, repairRun } from '../src/domain/automations/runs/overdue.ts'
+import { retryRun } from '../src/domain/automations/runs/retry.ts'
 import { deliver } from '../src/domain/campaigns/deliver.ts'
 import { insertEvents } from '../src/domain/event-rows.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { lockSegments } from '../src/domain/segments/lock.ts'
 import { eraseSubscriber } from '../src/domain/subscribers/erasure.ts'
-import { updateSubscriber } from '../src/domain/subscribers/subscribers.ts'
-import { decodeId, encodeId } from '../src/ids.ts'
+import { unsubscribeSubscriber, updateSubscriber } from '../src/domain/subscribers/subscribers.ts'
+import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { createServices } from '../src/services.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
@@ -354,3 +355,25 @@ test.serial('a call that is the victim of a deadlock again and again may be repe
   t.like(answer.body, { success: false, code: 'UNAVAILABLE' })
   t.is((await organization.call('create_tag', { name: 'vip' })).status, 200)
 })
+
+test.serial(
+  'an unsubscribe that began before a run failed, and ended after it, keeps it from being retried',
+  async (t) => {
+    await execute(
+      em(),
+      sql`insert into custom_field (id, organization_id, name, type) values (${newId()}, ${tenant.id}, 'word', 'string')`,
+    )
+    const count = step('count', 'UPDATE_FIELD', { increment: { word: 1 } })
+    const { runId, subscriberId, stands } = await begun([count], {}, { word: 'none' })
+    await tenant.within(async (call) => {
+      // The step is refused, because the field holds text; the turn is repeated with this refusal.
+      const refused = await t.throwsAsync<StepRefused>(turn(runId), { instanceOf: StepRefused })
+      const refusals = new Map([[refused.place, refused.failure]])
+      await tenant.within((other) => advanceRun(other, runId, FIRST, refusals))
+      t.like(await stands(), { status: 'FAILED' })
+      await unsubscribeSubscriber(call, subscriberId, { source: 'test' })
+    })
+    const retry = tenant.within((call) => retryRun(call, encodeId('run', runId)))
+    await t.throwsAsync(retry, { message: /has unsubscribed since/ })
+  },
+)

@@ -5,7 +5,6 @@ import { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { execute, json, row } from '../../../database.ts'
 import { decodeId, encodeId, missing } from '../../../ids.ts'
-import { idsAround } from '../../event-rows.ts'
 import { noteSegmentChanges } from '../../segments/notes.ts'
 import { startPayload } from '../entry/run-starts.ts'
 import { lockPlaces } from '../groups/group-places.ts'
@@ -100,6 +99,7 @@ async function placeOf(call: Call, { automationId, subscriberId }: RunState): Pr
 
 type Obstacles = { result: string | null; isIn: boolean; isTaken: boolean; hasLeft: boolean }
 
+/** Events are compared by id: the transaction of an unsubscribe may have begun before the run ended. */
 async function findObstacle(call: Call, run: RunState, groupId: string | null): Promise<string | null> {
   const found = await row<Obstacles>(
     call.em,
@@ -113,7 +113,7 @@ async function findObstacle(call: Call, run: RunState, groupId: string | null): 
         coalesce((version.definition #>> '{settings,exitOnUnsubscribe}')::boolean, true)
           and exists (select from subscriber_event event where event.organization_id = run.organization_id
             and event.subscriber_id = run.subscriber_id and event.type = 'UNSUBSCRIBED'
-            and ${idsAround(sql`run.ended_at`, null, sql`event`)} and event.created_at >= run.ended_at) as "hasLeft"
+            and event.id >= id_floor(run.ended_at)) as "hasLeft"
       from automation_run run
       join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id
       where run.organization_id = ${call.organization.id} and run.id = ${run.id}`,
