@@ -19,6 +19,7 @@ import { recordEvents } from '../src/domain/events.ts'
 import { lockSegments } from '../src/domain/segments/lock.ts'
 import { eraseSubscriber } from '../src/domain/subscribers/erasure.ts'
 import { unsubscribeSubscriber, updateSubscriber } from '../src/domain/subscribers/subscribers.ts'
+import { deleteTag } from '../src/domain/subscribers/tag-records.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { createServices } from '../src/services.ts'
 import { reconcile } from '../worker/reconciler.ts'
@@ -377,3 +378,22 @@ test.serial(
     await t.throwsAsync(retry, { message: /has unsubscribed since/ })
   },
 )
+
+test.serial('nothing is kept of a person who is erased while one of their tags is deleted', async (t) => {
+  const organization = await api.organization()
+  const { subscriber } = await organization.data('add_subscriber', {
+    email: 'ann@example.com',
+    tags: ['old'],
+  })
+  const { token } = organization
+  const { answer } = await unitOfWork(api.services, scopeOf(organization), async (call) => {
+    await deleteTag(call, { name: 'old' })
+    return await meet(() => api.request('DELETE', `/api/v2/subscribers/${subscriber.id}`, { token }))
+  })
+  t.is((await answer).status, 200)
+  const kept = await rows(
+    em(),
+    sql`select type, data from subscriber_event where subscriber_id = ${decodeId('sub', subscriber.id)}`,
+  )
+  t.deepEqual(kept, [])
+})

@@ -36,6 +36,7 @@ type Person = { id: string; email: string; addresses: string[] }
 export async function eraseSubscriber(call: Call, subscriber: string): Promise<string> {
   const known = await readPerson(call, subscriber)
   if (!known) return await findErased(call, subscriber)
+  await holdTags(call, known)
   await holdCampaigns(call)
   await writeAwaitedOf(call.em, { organizationId: call.organization.id, subscriberId: known.id })
   await holdEmails(call, known)
@@ -117,6 +118,19 @@ async function activeRuns({ em, organization }: Call, id: string): Promise<strin
       and ${IS_ACTIVE}`,
   )
   return found.map((run) => run.id)
+}
+
+/**
+ * Waits for deletions of the person's tags, and keeps others from beginning: they record events of many people without
+ * a lock on each.
+ */
+async function holdTags({ em, organization }: Call, { id }: Person): Promise<void> {
+  await execute(
+    em,
+    sql`select from tag where organization_id = ${organization.id} and id in (select tag_id from subscriber_tag
+        where organization_id = ${organization.id} and subscriber_id = ${id})
+      order by id for key share`,
+  )
 }
 
 /**
