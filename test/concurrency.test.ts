@@ -397,3 +397,25 @@ test.serial('nothing is kept of a person who is erased while one of their tags i
   )
   t.deepEqual(kept, [])
 })
+
+test.serial('of two calls that delete a tag at once, one finds none any more', async (t) => {
+  const organization = await api.organization()
+  await organization.data('create_tag', { name: 'old' })
+  const asked = [
+    await organization.call('delete_tag', { name: 'old' }),
+    await organization.call('delete_tag', { name: 'old' }),
+  ]
+  const { answers } = await em().transactional(async (holder) => {
+    await execute(holder, sql`select from tag where organization_id = ${organization.id} for update`)
+    const all = []
+    for (const { body } of asked) {
+      const input = { name: 'old', confirmationCode: body.confirmationCode }
+      all.push((await meet(() => organization.call('delete_tag', input))).answer)
+    }
+    return { answers: Promise.all(all) }
+  })
+  t.deepEqual(
+    (await answers).map(({ status }) => status).toSorted((one, other) => one - other),
+    [200, 404],
+  )
+})

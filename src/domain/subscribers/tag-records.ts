@@ -116,8 +116,12 @@ function chooseTag(tag: string): TagChoice {
   return readId('tag', tag) === null ? { name: tag } : { tagId: tag }
 }
 
-/** Returns the tag that a caller names. Throws `NOT_FOUND` when there is none. */
-export async function findTag({ em, organization }: Call, { tagId, name }: TagChoice): Promise<TagRow> {
+/** Returns the tag that a caller names. Throws `NOT_FOUND` when there is none. `lock` locks the row. */
+export async function findTag(
+  { em, organization }: Call,
+  { tagId, name }: TagChoice,
+  options: { lock?: boolean } = {},
+): Promise<TagRow> {
   if ((tagId === undefined) === (name === undefined)) {
     refuse('tagId', 'and name stand for the same tag: send exactly one of them.')
   }
@@ -125,7 +129,8 @@ export async function findTag({ em, organization }: Call, { tagId, name }: TagCh
     tagId === undefined ? sql`name_key = lower(${name})` : sql`id = ${readId('tag', tagId)}::uuid`
   const found = await row<TagRow>(
     em,
-    sql`select id, name from tag where organization_id = ${organization.id} and ${condition}`,
+    sql`select id, name from tag where organization_id = ${organization.id} and ${condition}
+      ${options.lock ? sql`for update` : sql``}`,
   )
   if (found) return found
   throw new Failure(
@@ -140,12 +145,8 @@ export async function findTag({ em, organization }: Call, { tagId, name }: TagCh
  */
 export async function deleteTag(call: Call, choice: TagChoice): Promise<{ tag: TagRow; removed: number }> {
   const { em, organization } = call
-  const tag = await findTag(call, choice)
   // New links take a share lock on the tag row, so nobody can get the tag while it is deleted.
-  await execute(
-    em,
-    sql`select from tag where organization_id = ${organization.id} and id = ${tag.id} for update`,
-  )
+  const tag = await findTag(call, choice, { lock: true })
   let removed = 0
   let reached = NIL_ID
   for (;;) {
