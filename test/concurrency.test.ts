@@ -419,3 +419,22 @@ test.serial('of two calls that delete a tag at once, one finds none any more', a
     [200, 404],
   )
 })
+
+test.serial(
+  'an import locks people in the order in which other calls do, so that they never wait for each other',
+  async (t) => {
+    const organization = await api.organization()
+    const add = async (email: string): Promise<string> =>
+      decodeId('sub', (await organization.data('add_subscriber', { email })).subscriber.id)
+    const [first, second] = [await add('z@example.com'), await add('a@example.com')]
+    const subscribers = ['a', 'z'].map((name) => ({ email: `${name}@example.com`, name }))
+    const { answer } = await em().transactional(async (holder) => {
+      await execute(holder, sql`select from subscriber where id = ${first} for update`)
+      const importing = await meet(() => organization.call('import_subscribers', { subscribers }))
+      const isFree = execute(em(), sql`select from subscriber where id = ${second} for update nowait`)
+      await t.notThrowsAsync(isFree)
+      return importing
+    })
+    t.is((await answer).status, 200)
+  },
+)

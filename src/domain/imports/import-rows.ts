@@ -65,7 +65,8 @@ async function placePeople(
   people: readonly ImportedPerson[],
 ): Promise<{ placed: Placed[]; refused: ImportedPerson[] }> {
   const placed: Placed[] = []
-  // All calls lock in this order, so that lists with the same people wait for each other instead of deadlocking.
+  // All lists insert in this order, and all calls lock known people in the order of their ids, so that they wait for
+  // each other instead of deadlocking.
   let missing = people.toSorted((one, other) =>
     one.email.toLowerCase() < other.email.toLowerCase() ? -1 : 1,
   )
@@ -108,7 +109,7 @@ async function insertOrLock(call: Call, people: readonly ImportedPerson[]): Prom
         select given.position::int as position, ${SUBSCRIBER_COLUMNS} from given
         join subscriber on subscriber.organization_id = ${organization.id}
           and subscriber.email_key = lower(given.email)
-        order by given.position for update of subscriber
+        order by subscriber.id for update of subscriber
       ), made as (
         insert into subscriber (id, organization_id, email, name, phone, country, status, fields)
         select id, ${organization.id}, email, name, phone, country, status, fields from given
