@@ -37,7 +37,9 @@ async function crowded(organization: TestOrganization, size: number): Promise<st
     em(),
     sql`select id from automation_intake where automation_id = ${decodeId('wf', workflowId)}`,
   )
-  await continueIntake(api.services, organization.id, intake?.id ?? '', UNFOLLOWED)
+  // One call lets people in for some seconds only, which may not be enough on a busy machine.
+  const enter = () => continueIntake(api.services, organization.id, intake?.id ?? '', UNFOLLOWED)
+  while ((await enter()).state === 'RUNNING');
   return workflowId
 }
 
