@@ -37,8 +37,8 @@ export async function usesWhere({ em, organization }: Call, condition: RawBuilde
           on automation.organization_id = version.organization_id and automation.id = version.automation_id
         where version.organization_id = ${organization.id} and (
           (automation.status <> 'ARCHIVED' and automation.published_version_id = version.id)
-          or version.id in (select distinct version_id from automation_run
-            where organization_id = ${organization.id} and ${IS_ACTIVE}))
+          or exists (select from automation_run run where run.organization_id = version.organization_id
+            and run.automation_id = automation.id and run.version_id = version.id and run.${IS_ACTIVE}))
         union all
         select 'workflow', automation.id, automation.name, version.definition -> 'successGoals'
         from automation_version version join automation
