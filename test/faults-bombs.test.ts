@@ -69,7 +69,6 @@ const BOMBS: [name: string, tool: string, body: string][] = [
     JSON.stringify({ ...draft, definition: { steps: [], edges: many(300_000, {}) } }),
   ],
   ['a list of rows', 'import_subscribers', JSON.stringify({ subscribers: many(1_000_000, 1) })],
-  ['rows of unknown columns', 'import_subscribers', JSON.stringify({ subscribers: many(400, keys(500)) })],
   ['a list of ids', 'bulk_add_tags', JSON.stringify({ subscriberIds: many(200_000, 'x'), tagNames: ['x'] })],
   ['many custom fields', 'add_subscriber', JSON.stringify({ email: 'a@b.co', fields: keys(20_000) })],
   ['much metadata', 'create_event', JSON.stringify({ ...payment, metadata: keys(80_000) })],
@@ -104,6 +103,17 @@ for (const [name, tool, body] of BOMBS) {
     t.true(process.memoryUsage().rss - before < 500e6)
   })
 }
+
+test.serial('rows of unknown columns: each is refused in few words, and the memory stays', async (t) => {
+  const before = process.memoryUsage().rss
+  const { status, length } = await post(
+    'import_subscribers',
+    JSON.stringify({ subscribers: many(400, keys(500)) }),
+  )
+  t.is(status, 200)
+  t.true(length < 250_000, `an answer of ${length} bytes`)
+  t.true(process.memoryUsage().rss - before < 500e6)
+})
 
 test.serial('a list of steps or edges of a workflow that is there is refused by its length', async (t) => {
   const world = await makeWorld(api, organization)

@@ -1,7 +1,7 @@
 import type { ImportedStatus } from '../../../schema/import.ts'
 import { SUBSCRIBER_LIMITS } from '../../../schema/subscriber.ts'
 import type { FieldType } from '../../../schema/values.ts'
-import { Failure, FAULTS_SHOWN } from '../../catalogue/failure.ts'
+import { Failure } from '../../catalogue/failure.ts'
 import type { FaultyItem } from '../../catalogue/input.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { newId } from '../../ids.ts'
@@ -81,12 +81,17 @@ export async function readRows(
   return { people: [...people.values()], errors }
 }
 
-/** Returns the reason why an item of a list is no row. */
+/** How many reasons are given for an item of a list that is no row: a call may have 500 of them. */
+const REASONS_SHOWN = 3
+
+/** Returns why an item of a list is no row. */
 function shapeError({ faults, item }: FaultyItem, index: number): ImportError {
   const email: unknown = Object(item).email
   const reasons = faults
-    .slice(0, FAULTS_SHOWN)
+    .slice(0, REASONS_SHOWN)
     .map(({ path, message }) => (path === '' ? `the row ${message}` : `${path.slice(0, 100)}: ${message}`))
+  const more = faults.length - reasons.length
+  if (more > 0) reasons.push(`and ${more} more`)
   return { index, email: typeof email === 'string' ? email : '', error: `${reasons.join('; ')}.` }
 }
 
