@@ -438,7 +438,7 @@ test('a call that gets no connection to the database in time is answered with 50
   const api = await startApi()
   const organization = await api.organization()
   const quiet = { ...api.services.config, logLevel: 'silent' }
-  const full = await createServices(quiet, 'test', { poolSize: 1, connectionTimeoutMs: 100 })
+  const full = await createServices(quiet, 'test', { poolSize: 1, connectionTimeoutMs: 1_000 })
   const server = createServer(createApp(full).callback())
   const port = await listenOnLoopback(server)
   const ask = () =>
