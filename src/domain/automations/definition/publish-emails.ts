@@ -5,8 +5,9 @@ import type { ContentType, DomainStatus } from '../../../../schema/values.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { type CompiledEmail, compileContent } from '../../../content/compile.ts'
-import { array, row, rows } from '../../../database.ts'
+import { array, rows } from '../../../database.ts'
 import { readId } from '../../../ids.ts'
+import { senderOf } from '../../campaigns/sender.ts'
 import { sizeFault } from '../../emails/size.ts'
 import { isEmptyContent, withSnippets } from '../../library/carried-content.ts'
 import type { FrozenEmail } from './versions.ts'
@@ -60,18 +61,12 @@ export async function freezeEmails(
 }
 
 /** Returns a fault for each NOTIFY step while the default sender, from which it sends, is missing or may not send. */
-export async function noticeFaults({ em, organization }: Call, { steps }: Definition): Promise<Fault[]> {
+export async function noticeFaults(call: Call, { steps }: Definition): Promise<Fault[]> {
   if (!steps.some(({ type }) => type === 'NOTIFY')) return []
-  const sender = await row<{ email: string; domain: string; status: DomainStatus; canLeave: boolean }>(
-    em,
-    sql`select sender.email, domain.domain, domain.status, exists (
-          select from leave_from(sender.organization_id, sender.email, domain.status)) as "canLeave"
-      from sender join domain on domain.organization_id = sender.organization_id and domain.id = sender.domain_id
-      where sender.organization_id = ${organization.id} and sender.is_default`,
-  )
+  const sender = await senderOf(call, { senderId: null })
   if (sender?.canLeave) return []
   const message = sender
-    ? `it sends from the default sender ${sender.email} on ${sender.domain}, which is ${sender.status}; verify the domain`
+    ? `it sends from the default sender ${sender.email} on ${sender.domain}, which is ${sender.domainStatus}; verify the domain`
     : 'it sends from the default sender, and the organization has none; make one with create_email_sender'
   return steps.flatMap(({ id, type }, position) =>
     type === 'NOTIFY' ? [{ stepId: id, path: `steps[${position}]`, message }] : [],
