@@ -9,7 +9,7 @@ import { matchingRuns } from '../../audience/match.ts'
 import { loadReferences, placesOf } from '../../audience/references.ts'
 import { loadVersions } from '../definition/versions.ts'
 import { BY_FILTERS } from '../goals/goals.ts'
-import { holdPeople } from './hold-people.ts'
+import { readHeld } from './hold-people.ts'
 import { wakeRuns } from './runs.ts'
 import { CONDITION_TYPE } from './waits.ts'
 
@@ -25,14 +25,9 @@ const CONDITION_COLUMNS = sql`run.automation_id as "automationId", run.version_i
 /** Wakes the runs of these subscribers that wait for filters which match now, with one filter query per step. */
 export async function endConditionWaits(call: Call, subscriberIds: readonly string[]): Promise<void> {
   if (subscriberIds.length === 0) return
-  const found = await findWaiting(call, subscriberIds)
-  if (found.length === 0) return
-  // A run that moved on meanwhile would be woken from a later wait.
-  await holdPeople(
-    call,
-    found.flatMap(({ runIds }) => runIds),
-  )
-  const waiting = await findWaiting(call, subscriberIds)
+  const read = () => findWaiting(call, subscriberIds)
+  const waiting = await readHeld(call, read, ({ runIds }) => runIds)
+  if (waiting.length === 0) return
   const filters = await filtersOf(call, waiting)
   for (const [index, { runIds, automationId }] of waiting.entries()) {
     const awaited = filters[index]

@@ -6,7 +6,7 @@ import type { RecordedEvent } from '../../event-rows.ts'
 import { startPayload } from '../entry/run-starts.ts'
 import { IS_OPEN, OPENS } from '../goals/goals.ts'
 import { IS_ACTIVE } from './active.ts'
-import { holdPeople } from './hold-people.ts'
+import { readHeld } from './hold-people.ts'
 import { workflowIdOf } from './nudge.ts'
 import { cancelRuns, endEventWaits } from './runs.ts'
 import { IS_SINCE_ENTRY } from './since-entry.ts'
@@ -103,14 +103,11 @@ export async function organizationsWithFreshWaits(em: EntityManager, seconds: nu
  * the same millisecond, because the run itself may have caused them before it waited.
  */
 export async function catchMissedEvents(call: Call, seconds: number): Promise<void> {
-  const found = await findMissed(call, seconds)
-  if (found.length === 0) return
-  // A run that moved on meanwhile would be woken from a later wait.
-  await holdPeople(
+  const events = await readHeld(
     call,
-    found.map(({ runId }) => runId),
+    () => findMissed(call, seconds),
+    ({ runId }) => [runId],
   )
-  const events = await findMissed(call, seconds)
   // An event may be too early for another run of the same subscriber, so each counts only for the run it was found for.
   await endEventWaits(
     call,

@@ -10,6 +10,7 @@ import { type Converted, goalOf, reachByEvents } from '../goals/goals.ts'
 import { lockPlaces, type Place } from '../groups/group-places.ts'
 import { releasePlaces } from '../groups/group-queue.ts'
 import { IS_ACTIVE } from './active.ts'
+import { heldPeople } from './hold-people.ts'
 import { type RunKey, writeNudges } from './nudge.ts'
 import { findWoken } from './waits.ts'
 
@@ -92,10 +93,7 @@ async function lockPeople(call: Call, runIds: readonly string[]): Promise<Place[
   const { em, organization } = call
   const found = await rows<Omit<Place, 'groupId'> & { groupId: string | null }>(
     em,
-    sql`with people as (
-        select id from subscriber where organization_id = ${organization.id} and id in (select subscriber_id
-          from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')}))
-        order by id for share)
+    sql`with people as (${heldPeople(call, runIds)})
       select distinct case when run.${IS_ACTIVE} then run.group_id end as "groupId", people.id as "subscriberId"
       from people join automation_run run on run.organization_id = ${organization.id} and run.subscriber_id = people.id
         and run.id = any(${array(runIds, 'uuid')})`,
