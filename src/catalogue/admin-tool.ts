@@ -30,6 +30,7 @@ export function defineAdminTool<Input extends TObject, Output extends TSchema>({
     listed: true,
     effect: 'read',
     jsonDepth: JSON_DEPTH,
+    whole: facts.input,
     validator: Compile(facts.input),
     // invokeAdmin() passes only inputs that `validator` accepted.
     handler: (em, input) => handler(em, input as Static<Input>),

@@ -49,6 +49,7 @@ const ENVELOPE: InputReader = {
   effect: 'read',
   jsonDepth: JSON_DEPTH,
   input: ADMIN_REQUEST,
+  whole: ADMIN_REQUEST,
   validator: Compile(ADMIN_REQUEST),
 }
 

@@ -3,7 +3,7 @@ import { Value } from 'typebox/value'
 
 import { Failure, type Fault, FAULTS_SHOWN, refuseFaults } from './failure.ts'
 import { schemaFaults } from './schema-faults.ts'
-import { JSON_DEPTH, type Tool, wholeOf } from './tool.ts'
+import { JSON_DEPTH, type Tool } from './tool.ts'
 
 /** Keys that could reach an object's prototype (decisions, section 1). */
 const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
@@ -17,7 +17,7 @@ const KEY_SHOWN = 100
 /** The members of a tool that are needed to read an input. */
 export type InputReader = Pick<
   Tool,
-  'name' | 'listed' | 'effect' | 'jsonDepth' | 'input' | 'rows' | 'validator'
+  'name' | 'listed' | 'effect' | 'jsonDepth' | 'input' | 'rows' | 'whole' | 'validator'
 >
 
 /** A validated input with its defaults filled in, and the confirmation code that was sent with it. */
@@ -37,7 +37,7 @@ export function readInput(tool: InputReader, sent: unknown): ReadInput {
   if (hostile.length > 0) refuseFaults(hostile, what)
   const { input, confirmationCode } = takeCode(tool, { ...sent, ...rows })
   if (!tool.validator.Check(input)) {
-    const faults = schemaFaults(wholeOf(tool), input)
+    const faults = schemaFaults(tool.whole, input)
     refuseFaults(faults, what, isOnlyMissing(tool, input, faults) ? 'MISSING_FIELD' : 'INVALID_INPUT')
   }
   return { input: Value.Default(tool.input, input), confirmationCode }

@@ -173,7 +173,9 @@ type Typed =
 /** An operation with its types erased, as doors and tests use it. */
 export type Tool = Required<Pick<AnyDefinition, Defaulted>> &
   Omit<AnyDefinition, Defaulted | Typed> & {
-    /** Checks an input as a whole, whatever the items of `rows` are. */
+    /** The schema of an input as a whole, in which the items of `rows` are anything. */
+    whole: TObject
+    /** Checks an input against `whole`. */
     validator: Validator
     isGated(input: unknown): boolean
     /** Whether isSingleStatement() can return true for some input. */
@@ -192,8 +194,7 @@ const BODY_LIMIT = 1_000_000
 /** The deepest nesting of JSON input (decisions, section 1). */
 export const JSON_DEPTH = 32
 
-/** Returns the schema of an input as a whole, in which the items of `rows` are anything. */
-export function wholeOf({ input, rows }: Pick<Tool, 'input' | 'rows'>): TObject {
+function wholeOf({ input, rows }: Pick<Tool, 'input' | 'rows'>): TObject {
   if (rows === undefined) return input
   const list = { ...input.properties[rows], items: Type.Unknown() }
   return Type.Object({ ...input.properties, [rows]: list }, { additionalProperties: false })
@@ -214,6 +215,7 @@ export function defineTool<Input extends TObject, Output extends TSchema, Prepar
   if (definition.effect === 'impact' && singleStatement) {
     throw new Error(`${definition.name} has to be confirmed, which takes statements of its own`)
   }
+  const whole = wholeOf(definition)
   // invoke() passes only inputs that `validator` accepted and the result of prepare(), so each `as` is safe.
   return {
     ...facts,
@@ -221,7 +223,8 @@ export function defineTool<Input extends TObject, Output extends TSchema, Prepar
     jsonDepth: definition.jsonDepth ?? JSON_DEPTH,
     listed: definition.listed ?? true,
     counted: definition.counted ?? true,
-    validator: Compile(wholeOf(definition)),
+    whole,
+    validator: Compile(whole),
     isGated: (input) => definition.effect === 'impact' && (confirm ? confirm(input as Static<Input>) : true),
     hasSingleStatement: singleStatement !== undefined,
     isSingleStatement: (input) => singleStatement?.(input as Static<Input>) === true,
