@@ -11,6 +11,7 @@ import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
 import { readText } from './body.ts'
 import { audienceOf, GRANT_SECONDS, speakAs } from './oauth-server.ts'
+import { showPage } from './page.ts'
 
 /** Maximum number of password attempts, right or wrong, within the window: for one account, and from one address. */
 const TRIES = { account: 10, address: 50 }
@@ -33,7 +34,7 @@ export function signInRoutes(services: Services, serverOf: () => Provider): Rout
 
   router.get('/oauth/sign-in/:uid', async (ctx) => {
     const signingIn = await find(serverOf(), ctx)
-    if (!signingIn) return showPage(ctx, 400, lostSignInPage())
+    if (!signingIn) return showForm(ctx, 400, lostSignInPage())
     if (signingIn.interaction.prompt.name === 'login') return showSignIn(signingIn, '')
     await showConsent(services, signingIn)
   })
@@ -42,7 +43,7 @@ export function signInRoutes(services: Services, serverOf: () => Provider): Rout
     refuseForeignForm(services, ctx)
     const form = await readForm(ctx)
     const signingIn = await find(serverOf(), ctx)
-    if (!signingIn) return showPage(ctx, 400, lostSignInPage())
+    if (!signingIn) return showForm(ctx, 400, lostSignInPage())
     if (signingIn.interaction.prompt.name === 'login') await takePassword(services, tries, signingIn, form)
     else await takeConsent(services, signingIn, form)
   })
@@ -107,7 +108,7 @@ async function showConsent(services: Services, signingIn: SignIn): Promise<void>
   const member = await findMember(services, loginOf(interaction))
   if (!member) {
     const reason = 'You belong to no organization here any more, or have got a new password.'
-    return showPage(ctx, 403, lostSignInPage(reason))
+    return showForm(ctx, 403, lostSignInPage(reason))
   }
   const { email, organizations } = member
   const redirect = redirectOf(interaction)
@@ -117,7 +118,7 @@ async function showConsent(services: Services, signingIn: SignIn): Promise<void>
     organizations,
     scopes: scopesOf(interaction),
   })
-  showPage(ctx, 200, page, redirectSource(redirect))
+  showForm(ctx, 200, page, redirectSource(redirect))
 }
 
 async function takeConsent(services: Services, signingIn: SignIn, form: URLSearchParams): Promise<void> {
@@ -155,18 +156,13 @@ function showSignIn(
   { status = 200, alert }: { status?: number; alert?: string } = {},
 ): void {
   const card = cardOf(client, redirectOf(interaction))
-  showPage(ctx, status, signInPage({ client: card, email: email.slice(0, EMAIL_LENGTH), alert }))
+  showForm(ctx, status, signInPage({ client: card, email: email.slice(0, EMAIL_LENGTH), alert }))
 }
 
-function showPage(ctx: Context, status: number, html: string, ...redirects: string[]): void {
-  ctx.status = status
-  ctx.set('Content-Security-Policy', formSecurityPolicy(...redirects))
-  ctx.set('Cache-Control', 'no-store')
+function showForm(ctx: Context, status: number, html: string, ...redirects: string[]): void {
+  showPage(ctx, status, html, formSecurityPolicy(...redirects))
   // The Origin and Referer of our own form must name this site, for refuseForeignForm().
   ctx.set('Referrer-Policy', 'same-origin')
-  ctx.set('X-Robots-Tag', 'noindex')
-  ctx.type = 'text/html; charset=utf-8'
-  ctx.body = html
 }
 
 /** Refuses forms of other sites. The cookie is not sent with those in current browsers; this check covers old ones. */
