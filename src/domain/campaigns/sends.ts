@@ -37,6 +37,8 @@ export type Send = {
 
 /** How long the workflow of a paused or stopped send waits before it looks again. */
 const PAUSED_MS = 60_000
+/** The same wait while emails are still under way, so that their outcomes are shown. */
+const SETTLING_MS = 1_000
 
 /** Returns the unit-of-work scope of a send: its organization, with the campaign as the actor. */
 export function scopeOf({ organizationId, campaignId }: SendKey): Scope {
@@ -129,9 +131,10 @@ export function progressOf(
   if (send.status === 'SENT') return { ...known, stage: 'SENT', label: 'everybody has an outcome' }
   if (send.status !== 'SENDING') return { ...known, stage: 'FAILED', label: 'it failed' }
   const stage = send.audienceFrozen ? 'DELIVERING' : 'FREEZING'
-  if (send.paused) return { ...known, stage, label: 'paused until resume_campaign', waitMs: PAUSED_MS }
+  const waitMs = send.isMoving ? SETTLING_MS : PAUSED_MS
+  if (send.paused) return { ...known, stage, label: 'paused until resume_campaign', waitMs }
   if (send.isStopped && send.audienceFrozen) {
-    return { ...known, stage, label: 'its domain is stopped until resume_sending', waitMs: PAUSED_MS }
+    return { ...known, stage, label: 'its domain is stopped until resume_sending', waitMs }
   }
   return { ...known, stage, label: more.label ?? 'under way' }
 }
