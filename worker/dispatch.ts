@@ -47,15 +47,27 @@ async function startWorkflow(
 ): Promise<void> {
   // src/domain wrote this payload when it emitted the intent; the table does not keep its type.
   const start = payload as RunStart | BackgroundStart
-  if (isRunStart(start)) return await startRun(client, services, workflowId, start, searchable)
-  const { organizationId, campaignId, automationId } = start.input
-  await client.workflow.start(start.workflow, {
-    workflowId,
-    taskQueue: taskQueue(services.config.temporal.taskQueue, 'background'),
-    args: [start.input],
-    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-    staticSummary: start.summary,
-    ...(start.details !== undefined && { staticDetails: start.details }),
+  const { queue, ...own } = isRunStart(start)
+    ? runOptions(start, searchable)
+    : backgroundOptions(start, searchable)
+  const options = { workflowId, taskQueue: taskQueue(services.config.temporal.taskQueue, queue), ...own }
+  if (start.restart === true) {
+    // The workflow of before may sleep or be about to end: this signal makes it look again and go on itself.
+    const again = { signal: NUDGE, workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE }
+    await client.workflow.signalWithStart(start.workflow, { ...options, ...again })
+    return
+  }
+  const workflowIdReusePolicy = WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
+  await client.workflow.start(start.workflow, { ...options, workflowIdReusePolicy })
+}
+
+function backgroundOptions({ input, summary, details }: BackgroundStart, searchable: boolean) {
+  const { organizationId, campaignId, automationId } = input
+  return {
+    queue: 'background' as const,
+    args: [input],
+    staticSummary: summary,
+    ...(details !== undefined && { staticDetails: details }),
     ...(searchable && {
       typedSearchAttributes: [
         { key: SEARCH.organization, value: organizationId },
@@ -63,22 +75,15 @@ async function startWorkflow(
         ...(automationId === undefined ? [] : [{ key: SEARCH.automation, value: automationId }]),
       ],
     }),
-  })
+  }
 }
 
-async function startRun(
-  client: Client,
-  { config }: Services,
-  workflowId: string,
-  { workflow, input, summary, restart }: RunStart,
-  searchable: boolean,
-): Promise<void> {
+function runOptions({ input, summary }: RunStart, searchable: boolean) {
   const { organizationId, automationId, subscriberId, runId } = input
   const argument: AutomationRunInput = { organizationId, automationId, subscriberId, runId, searchable }
-  const options = {
-    workflowId,
-    taskQueue: taskQueue(config.temporal.taskQueue, 'runs'),
-    args: [argument] as [AutomationRunInput],
+  return {
+    queue: 'runs' as const,
+    args: [argument],
     staticSummary: summary,
     staticDetails: `${runId} of ${automationId} in ${organizationId}. The tool get_workflow_run shows its whole timeline.`,
     ...(searchable && {
@@ -90,14 +95,6 @@ async function startRun(
       ],
     }),
   }
-  if (restart === true) {
-    // The run that went before may be about to end: this signal makes it look again and go on itself.
-    const again = { signal: NUDGE, workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE }
-    await client.workflow.signalWithStart(workflow, { ...options, ...again })
-    return
-  }
-  const workflowIdReusePolicy = WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
-  await client.workflow.start(workflow, { ...options, workflowIdReusePolicy })
 }
 
 function isRunStart(start: RunStart | BackgroundStart): start is RunStart {
@@ -117,4 +114,5 @@ type BackgroundStart = {
   input: { organizationId: string; campaignId?: string; automationId?: string } & Record<string, unknown>
   summary: string
   details?: string
+  restart?: boolean
 }

@@ -25,6 +25,7 @@ import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import { findUnwatchedDomains, watchDomain } from '../src/domain/domains/watch.ts'
 import { findStrandedImports, importWorkflowOf, repairImport } from '../src/domain/imports/stranded.ts'
 import type { Services } from '../src/services.ts'
+import { SEARCH } from '../temporal/contract.ts'
 import { askTemporal, tryRepair } from './repair.ts'
 import { fireLate, repairSchedules } from './trigger-repair.ts'
 
@@ -81,9 +82,12 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
   await repairImports(services, lateSeconds)
   let repaired = 0
   for (const run of await findOverdueRuns(em, lateSeconds, BATCH)) {
-    const found = await endOf(services, workflowIdOf(run))
+    const found = await stateOf(services, workflowIdOf(run))
     if (found === null) continue
-    services.log.warn({ workflowId: workflowIdOf(run), state: found.state }, 'a run had no workflow')
+    services.log.warn(
+      { workflowId: workflowIdOf(run), state: found.state },
+      'no workflow drives an overdue run',
+    )
     if (await tryRepair(services, run.organizationId, (call) => repairRun(call, run, found))) repaired += 1
   }
   return repaired
@@ -92,7 +96,7 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
 async function repairIntakes(services: Services, lateSeconds: number): Promise<void> {
   for (const intake of await findOpenIntakes(crossOrganization(services), lateSeconds, BATCH)) {
     const workflowId = intakeWorkflowOf(intake)
-    const found = await endOf(services, workflowId)
+    const found = await stateOf(services, workflowId)
     if (found === null) continue
     services.log.warn({ workflowId, state: found.state }, 'nobody works on an intake')
     await tryRepair(services, intake.organizationId, (call) => repairIntake(call, intake, found))
@@ -102,19 +106,19 @@ async function repairIntakes(services: Services, lateSeconds: number): Promise<v
 async function repairImports(services: Services, lateSeconds: number): Promise<void> {
   for (const list of await findStrandedImports(crossOrganization(services), lateSeconds, BATCH)) {
     const workflowId = importWorkflowOf(list)
-    const found = await endOf(services, workflowId)
+    const found = await stateOf(services, workflowId)
     if (found === null) continue
     services.log.warn({ workflowId, state: found.state }, 'nobody works on an import')
     await tryRepair(services, list.organizationId, (call) => repairImport(call, list, found))
   }
 }
 
-/** Starts stranded sends again. Where a workflow still runs, a second start changes nothing. */
+/** Starts stranded sends again. Where a workflow still runs, it only looks sooner. */
 async function restartSends(services: Services, lateSeconds: number): Promise<void> {
   for (const send of await findStrandedSends(crossOrganization(services), lateSeconds, BATCH)) {
     const { organizationId, number } = send
     services.log.warn({ campaign: send.id, number }, 'nobody works on a campaign; starting its send again')
-    await tryRepair(services, organizationId, (call) => startSend(call, send, number))
+    await tryRepair(services, organizationId, (call) => startSend(call, send, number, { restart: true }))
   }
 }
 
@@ -127,11 +131,13 @@ async function watchDomains(services: Services): Promise<void> {
   }
 }
 
-/** Returns how a workflow ended; null while it runs, or when Temporal cannot say. */
-async function endOf(services: Services, workflowId: string): Promise<WorkflowState | null> {
+/** Returns how a workflow ended or that it sleeps too long; null while it works, or when Temporal cannot say. */
+async function stateOf(services: Services, workflowId: string): Promise<WorkflowState | null> {
   return await askTemporal(services, { workflowId }, async (client) => {
     try {
-      const { status, runId: temporalRunId } = await client.workflow.getHandle(workflowId).describe()
+      const described = await client.workflow.getHandle(workflowId).describe()
+      const { status, runId: temporalRunId, typedSearchAttributes } = described
+      const nextAt = typedSearchAttributes.get(SEARCH.nextAt)
       switch (status.name) {
         case 'CANCELLED':
           return { state: 'CANCELED', temporalRunId }
@@ -141,7 +147,7 @@ async function endOf(services: Services, workflowId: string): Promise<WorkflowSt
         case 'TIMED_OUT':
           return { state: status.name, temporalRunId }
         default:
-          return null
+          return nextAt && nextAt.getTime() > Date.now() ? { state: 'ASLEEP', temporalRunId } : null
       }
     } catch (error) {
       if (error instanceof WorkflowNotFoundError) return { state: 'MISSING', temporalRunId: null }

@@ -49,8 +49,16 @@ export async function scheduleCampaign(call: Call, wish: Wish): Promise<Campaign
   return await getCampaign(call, wish.campaignId)
 }
 
-/** Starts the workflow of a schedule; does nothing when it is already running. */
-export function startSend(call: Call, campaign: Pick<CampaignRow, 'id'>, number: number): void {
+/**
+ * Starts the workflow of a schedule; does nothing when it is already running. `restart` starts it even if one has
+ * completed, and one that sleeps looks at once.
+ */
+export function startSend(
+  call: Call,
+  campaign: Pick<CampaignRow, 'id'>,
+  number: number,
+  { restart = false } = {},
+): void {
   const campaignId = encodeId('cmp', campaign.id)
   const input: CampaignSendRequest = {
     organizationId: encodeId('org', call.organization.id),
@@ -65,6 +73,7 @@ export function startSend(call: Call, campaign: Pick<CampaignRow, 'id'>, number:
       input,
       summary: `Campaign ${campaignId} · schedule ${number}`,
       details: `${campaignId} of ${input.organizationId}. The tool get_campaign_progress shows its progress.`,
+      restart,
     },
   })
 }

@@ -80,15 +80,21 @@ export async function startImport(
   return presentImport(call, record)
 }
 
-/** Starts the workflow of an import when the transaction has committed. */
-export function startWorkflow(call: Call, { id, bytes }: Pick<ImportRecord, 'id' | 'bytes'>): void {
+/**
+ * Starts the workflow of an import when the transaction has committed. `restart` starts it even if one has completed.
+ */
+export function startWorkflow(
+  call: Call,
+  { id, bytes }: Pick<ImportRecord, 'id' | 'bytes'>,
+  { restart = false } = {},
+): void {
   const importId = encodeId('imp', id)
   const input: ImportRequest = { organizationId: encodeId('org', call.organization.id), importId }
   const summary = `Import of ${(bytes / 1_000_000).toFixed(1)} MB · ${importId}`
   call.emit({
     kind: 'start',
     workflowId: importWorkflowId(importId),
-    payload: { workflow: SUBSCRIBER_IMPORT, input, summary },
+    payload: { workflow: SUBSCRIBER_IMPORT, input, summary, restart },
   })
 }
 

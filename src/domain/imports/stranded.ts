@@ -34,8 +34,9 @@ export function importWorkflowOf({ id }: StrandedImport): string {
 }
 
 /**
- * Repairs an import whose workflow is not running. If the workflow is missing, it is started again and continues after
- * the last page. If the workflow ended, the import becomes FAILED: whoever terminated it wanted it to stop.
+ * Repairs an import whose workflow is not running. If the workflow is missing, or had completed what the database has
+ * lost since, it is started again and continues after the last page. If it ended otherwise, the import becomes FAILED:
+ * whoever terminated it wanted it to stop.
  */
 export async function repairImport(
   call: Call,
@@ -44,7 +45,7 @@ export async function repairImport(
 ): Promise<void> {
   const record = await findImport(call, encodeId('imp', id), { lock: true })
   if (record.status !== 'PENDING' && record.status !== 'RUNNING') return
-  if (state === 'MISSING') return startWorkflow(call, record)
+  if (state === 'MISSING' || state === 'COMPLETED') return startWorkflow(call, record, { restart: true })
   const error = `Its workflow in Temporal is ${state}, so the rest of the file is not imported. Rows that were imported stay; send the file again for the others.`
   await endImport(call, record, 'FAILED', error)
 }

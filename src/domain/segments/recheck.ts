@@ -16,14 +16,16 @@ export type Recheck = { organizationId: string; segmentId: string; after: string
 
 /**
  * Leases the next due recheck of all organizations for a minute. It is due when all transactions that ran concurrently
- * with the request have ended. An unfinished recheck is leased again.
+ * with the request have ended. A request from before a restore may have a transaction id that the new server has not
+ * reached; it is due after a minute. An unfinished recheck is leased again.
  */
 export async function claimRecheck(em: EntityManager): Promise<Recheck | null> {
   return await row<Recheck>(
     em,
     sql`with due as (
         select organization_id, segment_id from watched_segment
-        where recheck_at <= now() and recheck_after::xid8 < pg_snapshot_xmin(pg_current_snapshot())
+        where recheck_at <= now() and (recheck_after::xid8 < pg_snapshot_xmin(pg_current_snapshot())
+          or recheck_after::xid8 >= pg_snapshot_xmax(pg_current_snapshot()) and recheck_at < now() - ${LEASE})
         order by recheck_at limit 1 for update skip locked)
       update watched_segment watched set recheck_at = now() + ${LEASE} from due
       where watched.organization_id = due.organization_id and watched.segment_id = due.segment_id

@@ -81,10 +81,14 @@ export async function beginIntake(call: Call, intake: NewIntake): Promise<string
   return count === 0 ? null : startIntake(call, { ...intake, id })
 }
 
-/** Starts the workflow of a stored intake when the transaction has committed. Returns the workflow's id. */
+/**
+ * Starts the workflow of a stored intake when the transaction has committed; `restart` does so even if one has
+ * completed. Returns the workflow's id.
+ */
 export function startIntake(
   call: Call,
   { id, automation, expected }: Pick<NewIntake, 'automation' | 'expected'> & { id: string },
+  { restart = false } = {},
 ): string {
   const automationId = encodeId('wf', automation.id)
   const workflowId = intakeWorkflowId(automationId, id)
@@ -96,6 +100,7 @@ export function startIntake(
       input: { organizationId: encodeId('org', call.organization.id), automationId, intakeId: id },
       summary: `${expected} people into ${automation.name.slice(0, 120)}`,
       details: `Lets many people into ${automationId}. After a crash it continues where it was, and nobody enters twice.`,
+      restart,
     },
   })
   return workflowId

@@ -33,13 +33,13 @@ export function intakeWorkflowOf({ id, automation }: OpenIntake): string {
 }
 
 /**
- * Repairs an intake whose workflow is not running. If the workflow is missing, it is started again and continues after
- * the last page. If the workflow ended, the intake becomes FAILED: whoever terminated it wanted it to stop. An intake
- * that is over stays as it is.
+ * Repairs an intake whose workflow is not running. If the workflow is missing, or had completed what the database has
+ * lost since, it is started again and continues after the last page. If it ended otherwise, the intake becomes FAILED:
+ * whoever terminated it wanted it to stop. An intake that is over stays as it is.
  */
 export async function repairIntake(call: Call, intake: OpenIntake, { state }: WorkflowState): Promise<void> {
-  if (state === 'MISSING') {
-    startIntake(call, intake)
+  if (state === 'MISSING' || state === 'COMPLETED') {
+    startIntake(call, intake, { restart: true })
     return
   }
   const error = `Its workflow in Temporal is ${state}, so the others do not enter. People who have entered stay in; add the others again.`

@@ -7,7 +7,7 @@ import { startPayload } from '../entry/run-starts.ts'
 import { IS_OPEN, OPENS } from '../goals/goals.ts'
 import { IS_ACTIVE } from './active.ts'
 import { readHeld } from './hold-people.ts'
-import { workflowIdOf } from './nudge.ts'
+import { workflowIdOf, writeNudges } from './nudge.ts'
 import { cancelRuns, endEventWaits } from './runs.ts'
 import { IS_SINCE_ENTRY } from './since-entry.ts'
 
@@ -24,9 +24,12 @@ export type OverdueRun = {
   failedIn: string | null
 }
 
-/** The state of an overdue run's workflow in Temporal, and the Temporal run that has this state. */
+/**
+ * The state of an overdue run's workflow in Temporal, and the Temporal run that has this state. ASLEEP is one that
+ * waits for a later time than the database does.
+ */
 export type WorkflowState = {
-  state: 'MISSING' | 'COMPLETED' | 'CANCELED' | 'TERMINATED' | 'FAILED' | 'TIMED_OUT'
+  state: 'MISSING' | 'ASLEEP' | 'COMPLETED' | 'CANCELED' | 'TERMINATED' | 'FAILED' | 'TIMED_OUT'
   temporalRunId: string | null
 }
 
@@ -52,7 +55,8 @@ export async function findOverdueRuns(
 }
 
 /**
- * Repairs a run whose workflow is not running. If an operator ended the workflow, or it failed, the run ends too;
+ * Repairs a run whose workflow does not drive it. One that is ASLEEP is nudged: the database was restored from a time
+ * before the workflow's last turns. If an operator ended the workflow, or it failed, the run ends too;
  * otherwise it gets a new workflow, which continues where the run stands. A workflow in which the run failed before it
  * was retried does not count as ended. The workflow may have begun since the run was found: a run that it moved on to
  * another wait is left alone, because that wait would end at once.
@@ -62,6 +66,7 @@ export async function repairRun(
   run: OverdueRun,
   { state, temporalRunId }: WorkflowState,
 ): Promise<void> {
+  if (state === 'ASLEEP') return await writeNudges(call.em, call.organization.id, [run])
   const isOfBefore = temporalRunId !== null && temporalRunId === run.failedIn
   if (!isOfBefore && (state === 'TERMINATED' || state === 'CANCELED')) {
     await cancelRuns(call, [run.id], 'MANUAL')
