@@ -2,15 +2,17 @@ import test from 'ava'
 import { sql } from 'kysely'
 import pg from 'pg'
 
+import type { Filter } from '../schema/audience.ts'
 import { spendCode } from '../src/catalogue/confirmation.ts'
 import { CATALOGUE } from '../src/catalogue/registry.ts'
 import type { Call } from '../src/catalogue/tool.ts'
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
-import { execute, row } from '../src/database.ts'
+import { array, execute, json, row } from '../src/database.ts'
 import { reviveQueue } from '../src/delivery/claims.ts'
 import { listVersions } from '../src/domain/automations/definition/version-records.ts'
 import { createGroup, deleteGroup, getGroup } from '../src/domain/automations/groups/groups.ts'
 import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
+import { countRecipients } from '../src/domain/campaigns/audience.ts'
 import { deleteCampaign } from '../src/domain/campaigns/update.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { eraseSubscriber, NO_ADDRESS } from '../src/domain/subscribers/erasure.ts'
@@ -470,4 +472,29 @@ test.serial('forgetting the recipients of old sends reads none of newer ones', a
     sql`select count(*)::int as recipients from campaign_recipient where organization_id = ${tenant.id}`,
   )
   t.deepEqual(left, { recipients: MANY })
+})
+
+test.serial('counting recipients reads each suppression once, also where people were erased', async (t) => {
+  const tenant = await makeTenant(services)
+  const count = 20_000
+  await addPeople(tenant, count)
+  const em = crossOrganization(services)
+  await execute(
+    em,
+    sql`insert into suppression (id, organization_id, email_key, reason, source)
+      select new_id(), ${tenant.id}, case when n <= 10 then 'p' else 'other' end || n || '@example.com', 'COMPLAINT',
+        'feedback' from generate_series(1, 100) n`,
+  )
+  await execute(em, sql`vacuum analyze subscriber, suppression`)
+  const counted = () => tenant.within((call) => countRecipients(call, sql<boolean>`true`))
+  const read = await rowsRead(async () => {
+    t.deepEqual(await counted(), { reached: count - 10, suppressed: 10 })
+  }, 'select count(*)::int as total')
+  t.log(`${read} rows`)
+  t.true(read < count + 500, `${read} rows`)
+
+  const erased = await tenant.subscribe('Ann@Example.com')
+  await tenant.within((call) => eraseSubscriber(call, encodeId('sub', erased)))
+  await tenant.subscribe('ann@example.com')
+  t.deepEqual(await counted(), { reached: count - 10, suppressed: 11 })
 })
