@@ -15,6 +15,7 @@ import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
 import { countRecipients } from '../src/domain/campaigns/audience.ts'
 import { deleteCampaign } from '../src/domain/campaigns/update.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
+import { readSnippet } from '../src/domain/library/snippets.ts'
 import { eraseSubscriber, NO_ADDRESS } from '../src/domain/subscribers/erasure.ts'
 import { deleteTag, summarizeTagDeletion } from '../src/domain/subscribers/tag-records.ts'
 import { ensureTags } from '../src/domain/subscribers/tags.ts'
@@ -497,4 +498,34 @@ test.serial('counting recipients reads each suppression once, also where people 
   await tenant.within((call) => eraseSubscriber(call, encodeId('sub', erased)))
   await tenant.subscribe('ann@example.com')
   t.deepEqual(await counted(), { reached: count - 10, suppressed: 11 })
+})
+
+test.serial('the uses of a snippet are found without reading the emails that do not use it', async (t) => {
+  const em = crossOrganization(services)
+  const tenant = await makeTenant(services)
+  const [id, other] = [newId(), newId()]
+  await execute(
+    em,
+    sql`insert into snippet (id, organization_id, name, content)
+      select id, ${tenant.id}, 'Signature', '{}' from unnest(${array([id, other], 'uuid')}) as id`,
+  )
+  const document = (snippetId: string) =>
+    json({ type: 'doc', content: [{ type: 'snippet', attrs: { snippetId: encodeId('snp', snippetId) } }] })
+  await execute(
+    em,
+    sql`insert into campaign (id, organization_id, kind, name, content)
+      select new_id(), ${tenant.id}, 'BROADCAST', 'News ' || n,
+        case when n <= 3 then ${document(id)} when n <= 500 then ${document(other)} else '{"type": "doc"}' end
+      from generate_series(1, 5000) n`,
+  )
+  await execute(em, sql`analyze campaign`)
+  const read = await readFrom(tenant, 'campaign', async (call) => {
+    const { usedIn } = await readSnippet(call, encodeId('snp', id))
+    t.deepEqual(
+      usedIn.map(({ name }) => name),
+      ['News 1', 'News 2', 'News 3'],
+    )
+  })
+  t.log(`${read} rows and index entries`)
+  t.true(read < 100, `${read} rows and index entries`)
 })

@@ -53,6 +53,7 @@ const automationVersionEntity = defineEntity({
     automationId: p.uuid(),
     number: p.integer(),
     definition: p.json<unknown>(),
+    snippets: p.array().$type<string[]>().nullable().persist(false),
     createdBy: p.text().nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
   },

@@ -112,6 +112,7 @@ const campaignEntity = defineEntity({
     scheduleVersion: p.integer().default(0),
     paused: p.boolean().default(false),
     failure: p.text().nullable(),
+    snippets: p.array().$type<string[]>().nullable().persist(false),
     createdAt: p.datetime(3).defaultRaw('now()'),
     updatedAt: p.datetime(3).defaultRaw('now()'),
   },

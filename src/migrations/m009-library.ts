@@ -15,6 +15,18 @@ export class M009Library extends Migration {
       );
       create index on snippet_use (organization_id, used_id);
 
+      -- Returns the TypeIDs of the snippets in a document, or in the emails of a published workflow; null for none. The
+      -- columns made of it answer where a snippet is used, so that no document is read for that.
+      create function snippets_in(document jsonb) returns text[] language sql immutable parallel safe as $fn$
+        select nullif(array(select distinct held #>> '{}' from jsonb_path_query(document,
+          '$.** ? (@.type == "snippet").attrs.snippetId ? (@.type() == "string")') as held), '{}')
+      $fn$;
+      alter table campaign add column snippets text[]
+        generated always as (case content_type when 'MAILY' then snippets_in(content) end) stored;
+      create index campaign_snippets on campaign using gin (snippets) where snippets is not null;
+      alter table automation_version add column snippets text[] generated always as (snippets_in(definition)) stored;
+      create index automation_version_snippets on automation_version using gin (snippets) where snippets is not null;
+
       -- The default storage of files. The key is made from the bytes, so a file never changes.
       create table stored_file (
         organization_id uuid not null references organization,
@@ -29,6 +41,11 @@ export class M009Library extends Migration {
   }
 
   override down(): void {
-    this.addSql('drop table stored_file, snippet_use;')
+    this.addSql(`
+      drop table stored_file, snippet_use;
+      alter table automation_version drop column snippets;
+      alter table campaign drop column snippets;
+      drop function snippets_in;
+    `)
   }
 }

@@ -156,33 +156,29 @@ async function writeUses(
   )
 }
 
-/** Finds uses in snippets through `snippet_use`, and in emails, which are few, by searching their documents. */
+/** Finds uses through the snippets that are stored beside each content, without reading any. */
 async function findUses({ em, organization }: Call, id: string): Promise<SnippetUse[]> {
+  const holds = (content: string) =>
+    sql`${sql.table(content)}.organization_id = ${organization.id}
+      and ${sql.table(content)}.snippets @> array[${encodeId('snp', id)}::text]`
   const found = await rows<SnippetUse>(
     em,
-    sql`with email as (
-        select 'campaign' as kind, id, name, content from campaign
-        where organization_id = ${organization.id} and kind = 'BROADCAST' and content_type = 'MAILY'
-        union all
-        select 'workflow', automation.id, automation.name, campaign.content
-        from campaign join automation on automation.organization_id = campaign.organization_id
-          and automation.id = campaign.automation_id
-        where campaign.organization_id = ${organization.id} and campaign.kind = 'WORKFLOW'
-          and campaign.content_type = 'MAILY'
-        union all
-        select 'workflow', automation.id, automation.name, version.definition
-        from automation join automation_version version on version.organization_id = automation.organization_id
-          and version.id = automation.published_version_id
-        where automation.organization_id = ${organization.id}
-      )
-      select 'snippet' as kind, snippet.id, snippet.name
+    sql`select 'snippet' as kind, snippet.id, snippet.name
       from snippet_use join snippet on snippet.organization_id = snippet_use.organization_id
         and snippet.id = snippet_use.snippet_id
       where snippet_use.organization_id = ${organization.id} and snippet_use.used_id = ${id}
       union
-      select kind, id, name from email
-      where jsonb_path_exists(content, '$.** ? (@.type == "snippet" && @.attrs.snippetId == $id)',
-        jsonb_build_object('id', ${encodeId('snp', id)}::text))
+      select 'campaign', id, name from campaign where ${holds('campaign')} and kind = 'BROADCAST'
+      union
+      select 'workflow', automation.id, automation.name
+      from campaign join automation on automation.organization_id = campaign.organization_id
+        and automation.id = campaign.automation_id
+      where ${holds('campaign')} and campaign.kind = 'WORKFLOW'
+      union
+      select 'workflow', automation.id, automation.name
+      from automation_version version join automation on automation.organization_id = version.organization_id
+        and automation.published_version_id = version.id
+      where ${holds('version')}
       order by kind, name, id limit ${USES_SHOWN}`,
   )
   return found.map((use) => ({ ...use, id: encodeId(PREFIXES[use.kind], use.id) }))
