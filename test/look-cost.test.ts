@@ -19,6 +19,7 @@ import { readSnippet } from '../src/domain/library/snippets.ts'
 import { eraseSubscriber, NO_ADDRESS } from '../src/domain/subscribers/erasure.ts'
 import { deleteTag, summarizeTagDeletion } from '../src/domain/subscribers/tag-records.ts'
 import { ensureTags } from '../src/domain/subscribers/tags.ts'
+import { browseDeliveries } from '../src/domain/webhooks/deliveries.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { edges, makeTenant, publish, step, type Tenant } from './helpers/automation.ts'
@@ -525,6 +526,30 @@ test.serial('the uses of a snippet are found without reading the emails that do 
       usedIn.map(({ name }) => name),
       ['News 1', 'News 2', 'News 3'],
     )
+  })
+  t.log(`${read} rows and index entries`)
+  t.true(read < 100, `${read} rows and index entries`)
+})
+
+test.serial('pending deliveries of a webhook are listed without reading the others', async (t) => {
+  const em = crossOrganization(services)
+  const [tenant, id] = [await makeTenant(services), newId()]
+  await execute(
+    em,
+    sql`insert into webhook (id, organization_id, url, secret) values (${id}, ${tenant.id}, 'https://club.example', '')`,
+  )
+  await execute(
+    em,
+    sql`insert into webhook_delivery (organization_id, webhook_id, event_id, type, status, attempts, next_attempt_at)
+      select ${tenant.id}, ${id}, new_id(), 'SUBSCRIBED', case when n <= 3 then 'PENDING' else 'DELIVERED' end, 1,
+        case when n <= 3 then now() end
+      from generate_series(1, ${MANY}::int) n`,
+  )
+  await execute(em, sql`analyze webhook_delivery`)
+  const webhookId = encodeId('whk', id)
+  const read = await readFrom(tenant, 'webhook_delivery', async (call) => {
+    const { deliveries } = await browseDeliveries(call, { webhookId, status: 'PENDING', limit: 20 })
+    t.is(deliveries.length, 3)
   })
   t.log(`${read} rows and index entries`)
   t.true(read < 100, `${read} rows and index entries`)

@@ -71,6 +71,8 @@ export class M019Webhooks extends Migration {
       -- Deliveries without an attempt; together with webhook.due_at they tell where something is due.
       create index webhook_delivery_fresh on webhook_delivery (organization_id, webhook_id)
         where attempts = 0 and next_attempt_at is not null;
+      create index webhook_delivery_pending on webhook_delivery (organization_id, webhook_id, event_id)
+        where status = 'PENDING';
       create index webhook_delivery_failed on webhook_delivery (organization_id, webhook_id, event_id)
         where status = 'FAILED';
 
