@@ -11,6 +11,8 @@ import { array, execute, json, row } from '../src/database.ts'
 import { reviveQueue } from '../src/delivery/claims.ts'
 import { listVersions } from '../src/domain/automations/definition/version-records.ts'
 import { createGroup, deleteGroup, getGroup } from '../src/domain/automations/groups/groups.ts'
+import { noteFreshConditions } from '../src/domain/automations/runs/conditions.ts'
+import { catchMissedEvents, organizationsWithFreshWaits } from '../src/domain/automations/runs/overdue.ts'
 import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
 import { countRecipients } from '../src/domain/campaigns/audience.ts'
 import { deleteCampaign } from '../src/domain/campaigns/update.ts'
@@ -553,4 +555,44 @@ test.serial('pending deliveries of a webhook are listed without reading the othe
   })
   t.log(`${read} rows and index entries`)
   t.true(read < 100, `${read} rows and index entries`)
+})
+
+test.serial('a look for waits that just began reads none that began before', async (t) => {
+  const em = crossOrganization(services)
+  const tenant = await makeTenant(services)
+  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' })]
+  const { id, versionId } = await publish(services, tenant, { steps, edges: edges([]) })
+  await addPeople(tenant, 20_000)
+  await execute(
+    em,
+    sql`with run as (
+        insert into automation_run (id, organization_id, automation_id, version_id, subscriber_id, number, status)
+        select new_id(), organization_id, ${id}, ${versionId}, id, row_number() over (), 'WAITING' from subscriber
+        where organization_id = ${tenant.id} returning id, organization_id, subscriber_id, number as place
+      ), wait as (
+        insert into run_wait (organization_id, subscriber_id, event_type, run_id, visit, began_at)
+        select organization_id, subscriber_id, case when place % 2 = 0 then 'EMAIL_OPENED' else '' end, id, 1,
+          now() - case when place <= 10 then interval '1 minute' else '1 day' end from run
+      )
+      insert into goal_watch (organization_id, run_id, goal_id, subscriber_id, event_type, window_days, began_at)
+      select organization_id, id, 'goal', subscriber_id, case when place % 2 = 0 then 'EMAIL_OPENED' else '' end, 1,
+        now() - case when place <= 10 then interval '1 minute' else '1 day' end from run`,
+  )
+  await execute(
+    em,
+    sql`insert into subscriber_event (id, organization_id, subscriber_id, type)
+      select new_id(), organization_id, id, 'EMAIL_OPENED' from subscriber where organization_id = ${tenant.id}`,
+  )
+  await execute(em, sql`analyze automation_run, run_wait, goal_watch, subscriber_event`)
+  const looks: [string, (call: Call) => Promise<unknown>][] = [
+    ['select distinct organization_id', () => organizationsWithFreshWaits(em, 180)],
+    ['select wait.run_id', (call) => catchMissedEvents(call, 180)],
+    ['insert into segment_change', () => noteFreshConditions(em, 180)],
+  ]
+  for (const [beginning, look] of looks) {
+    const read = await rowsRead(() => tenant.within(look), beginning)
+    t.log(`${read} rows: ${beginning}`)
+    t.true(read < 200, `${read} rows: ${beginning}`)
+  }
+  t.true((await organizationsWithFreshWaits(em, 180)).includes(tenant.id))
 })

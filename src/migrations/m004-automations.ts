@@ -204,6 +204,8 @@ export class M004Automations extends Migration {
       );
 
       create index on run_wait (organization_id, run_id);
+      -- For waits that just began, which are compared with events once more.
+      create index on run_wait (began_at);
       create index run_wait_condition on run_wait (organization_id, subscriber_id) where event_type = '';
 
       -- The variant that a subscriber first got at a SPLIT with a holdout, to compare the results of each.
@@ -254,6 +256,7 @@ export class M004Automations extends Migration {
       create index on goal_watch (organization_id, subscriber_id, event_type);
       create index goal_watch_condition on goal_watch (organization_id, subscriber_id) where event_type = '';
       create index on goal_watch (expires_at);
+      create index on goal_watch (began_at);
 
       -- What Temporal must be told, and work for other transactions ('work'). Written in the transaction that decided
       -- it, and done after its commit.
