@@ -10,11 +10,15 @@ import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { array, execute, json, row } from '../src/database.ts'
 import { reviveQueue } from '../src/delivery/claims.ts'
 import { listVersions } from '../src/domain/automations/definition/version-records.ts'
+import { loadVersion } from '../src/domain/automations/definition/versions.ts'
+import { beginIntake, continueIntake } from '../src/domain/automations/entry/intake.ts'
 import { createGroup, deleteGroup, getGroup } from '../src/domain/automations/groups/groups.ts'
 import { noteFreshConditions } from '../src/domain/automations/runs/conditions.ts'
 import { catchMissedEvents, organizationsWithFreshWaits } from '../src/domain/automations/runs/overdue.ts'
+import { nextDue, timedTrigger } from '../src/domain/automations/triggers/due-people.ts'
 import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
 import { countRecipients } from '../src/domain/campaigns/audience.ts'
+import { freezeAudience } from '../src/domain/campaigns/freeze.ts'
 import { deleteCampaign } from '../src/domain/campaigns/update.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { readSnippet } from '../src/domain/library/snippets.ts'
@@ -23,8 +27,9 @@ import { deleteTag, summarizeTagDeletion } from '../src/domain/subscribers/tag-r
 import { ensureTags } from '../src/domain/subscribers/tags.ts'
 import { browseDeliveries } from '../src/domain/webhooks/deliveries.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
-import { decodeId, encodeId, newId } from '../src/ids.ts'
+import { decodeId, encodeId, newId, NIL_ID } from '../src/ids.ts'
 import { edges, makeTenant, publish, step, type Tenant } from './helpers/automation.ts'
+import { UNFOLLOWED } from './helpers/control.ts'
 import { type TestServices, testServices } from './helpers/database.ts'
 import { watchStatements } from './helpers/statements.ts'
 
@@ -595,4 +600,67 @@ test.serial('a look for waits that just began reads none that began before', asy
     t.true(read < 200, `${read} rows: ${beginning}`)
   }
   t.true((await organizationsWithFreshWaits(em, 180)).includes(tenant.id))
+})
+
+test.serial('a page of an audience counts the events of its own people, not of all', async (t) => {
+  const em = crossOrganization(services)
+  const [tenant, campaignId] = [await makeTenant(services), newId()]
+  const filters: Filter[] = [
+    { field: 'event', operator: 'performed', event: 'ORDERED', count: { operator: 'lt', value: 3 } },
+  ]
+  const trigger = { type: 'SCHEDULE' as const, cron: '0 9 * * 1', filters }
+  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), step('weekly', 'TRIGGER', trigger)]
+  const { id, versionId } = await publish(services, tenant, { steps, edges: edges([]) }, { status: 'ACTIVE' })
+  await addPeople(tenant, 21_000)
+  await execute(
+    em,
+    sql`insert into subscriber_event (id, organization_id, subscriber_id, type)
+      select new_id(), ${tenant.id}, person.id, 'ORDERED'
+      from (select id, row_number() over (order by id) as place from subscriber
+        where organization_id = ${tenant.id}) person
+      cross join lateral generate_series(1, case when place between 5001 and 5100 then ${MANY / 100}::int else 1 end)`,
+  )
+  await execute(
+    em,
+    sql`with begun as (
+        insert into campaign (id, organization_id, kind, status, schedule_version)
+        values (${campaignId}, ${tenant.id}, 'BROADCAST', 'SENDING', 1) returning *)
+      insert into campaign_send (id, organization_id, campaign_id, number, subject, content, content_type, sender_name,
+        sender_email, recipient_filters)
+      select new_id(), organization_id, id, 1, 'Hello', '""', 'MARKDOWN', 'Shop', 'hello@example.com', ${json(filters)}
+      from begun`,
+  )
+  await execute(em, sql`vacuum analyze subscriber, subscriber_event`)
+  const onePage = { ...UNFOLLOWED, isStopping: () => true }
+
+  // The second page is explained, because the first one is written by then.
+  const freezing = await rowsRead(
+    () => freezeAudience(services, { organizationId: tenant.id, campaignId, number: 1 }, onePage),
+    'with page as materialized',
+  )
+  const automation = { id, name: 'Welcome' }
+  const cause = { type: 'MANUAL', by: 'test' }
+  await tenant.within((call) =>
+    beginIntake(call, { automation, filters, cause, most: null, expected: 21_000 }),
+  )
+  const intake = await row<{ id: string }>(
+    em,
+    sql`select id from automation_intake where organization_id = ${tenant.id}`,
+  )
+  const entering = await rowsRead(
+    () => continueIntake(services, tenant.id, intake?.id ?? '', onePage),
+    'select s.id from subscriber s',
+  )
+  const version = await loadVersion(em, tenant.id, versionId)
+  const timed = timedTrigger(version, 'weekly')
+  if (!timed) throw new Error('the trigger is not there')
+  const page = { reached: NIL_ID, createdAt: new Date(Date.now() + 60_000).toISOString(), size: 500 }
+  const due = await rowsRead(
+    () => tenant.within((call) => nextDue(call, timed, { from: 0, to: Date.now() }, page)),
+    'select s.id, found.occasion',
+  )
+  t.log(`${freezing} rows for recipients, ${entering} for an intake, ${due} for a schedule`)
+  t.true(freezing < 60_000, `${freezing} rows`)
+  t.true(entering < 5_000, `${entering} rows`)
+  t.true(due < 5_000, `${due} rows`)
 })

@@ -45,7 +45,7 @@ export type Compilation = {
   /** The context that a run was started with, as a jsonb expression, for `entry.<path>`. */
   entry: RawBuilder<unknown>
   run?: { automationId: string; runId?: string | RawBuilder<string> }
-  /** True when the condition is for one subscriber; see Surroundings. */
+  /** True when the condition is for few subscribers; see Surroundings. */
   single?: boolean
   /** The moment that relative dates count from; the default is now. */
   now?: RawBuilder<unknown>

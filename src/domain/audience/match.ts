@@ -17,7 +17,8 @@ export type EntryContext = {
 
 /**
  * Loads the references of filters and compiles them to a condition over `subscriber s`; see compileFilters. `single` is
- * for a query over few subscribers instead of an audience.
+ * for a query over few subscribers instead of an audience: also for one page of an audience, because each page would
+ * otherwise group the events of all subscribers.
  */
 export async function audiencePredicate(
   em: EntityManager,

@@ -14,7 +14,7 @@ export type Surroundings = Calendar & {
   organizationId: string
   /** The run whose step asks, for filters on the email of a step. */
   run?: { automationId: string; runId?: string | RawBuilder<string> }
-  /** The query is for one subscriber: count their rows instead of grouping the rows of all subscribers. */
+  /** The query is for few subscribers: count their rows instead of grouping the rows of all subscribers. */
   single: boolean
 }
 

@@ -66,7 +66,8 @@ async function freezePage(call: Call, { campaignId }: SendKey, send: Send): Prom
     sql`select recipient_filters as filters from campaign_send
       where organization_id = ${organization.id} and id = ${send.id}`,
   )
-  const predicate = await audiencePredicate(em, zonedScope(organization), stored?.filters ?? [])
+  const filters = stored?.filters ?? []
+  const predicate = await audiencePredicate(em, zonedScope(organization), filters, {}, { single: true })
   const last = sql`coalesce((select subscriber_id from campaign_recipient where organization_id = ${organization.id}
     and campaign_id = ${campaignId} order by subscriber_id desc limit 1), '00000000-0000-0000-0000-000000000000')`
   await execute(

@@ -58,7 +58,7 @@ async function readNewIntake(
   if (automation.status !== 'ACTIVE' || automation.versionId === null) refuseStatus(automation)
   const version = await loadVersion(call.em, call.organization.id, automation.versionId)
   refuseKeyless(version)
-  const predicate = await intakePredicate(call, automation.id, version, filters)
+  const predicate = await intakePredicate(call, { automationId: automation.id, version }, filters)
   const found = await row<{ count: number }>(
     call.em,
     sql`select count(*)::int as count from subscriber s

@@ -106,16 +106,20 @@ export function startIntake(
   return workflowId
 }
 
-/** Compiles the filters of the intake, and those of the trigger by which it enters, into one predicate. */
+/**
+ * Compiles the filters of the intake, and those of the trigger by which it enters, into one predicate. `single` is for
+ * a page of subscribers instead of all; see audiencePredicate.
+ */
 export async function intakePredicate(
   { em, organization }: Call,
-  automationId: string,
-  version: Version,
+  { automationId, version }: { automationId: string; version: Version },
   filters: readonly Filter[],
+  { single = false }: { single?: boolean } = {},
 ): Promise<Predicate> {
   const own = manualEntry(version.definition)?.config.filters ?? []
   const context = { entry: {}, run: { automationId } }
-  return await audiencePredicate(em, { organizationId: organization.id }, [...filters, ...own], context)
+  const scope = { organizationId: organization.id }
+  return await audiencePredicate(em, scope, [...filters, ...own], context, { single })
 }
 
 /**
@@ -250,7 +254,8 @@ async function duePage(call: Call, intake: Intake, timed: Timed, size: number): 
 
 /** Reads the ids of the next page. Subscribers who were created after the intake are excluded, so that it ends. */
 async function nextPeople(call: Call, intake: Intake, version: Version, size: number): Promise<string[]> {
-  const predicate = await intakePredicate(call, intake.automationId, version, intake.filters)
+  const { automationId, filters } = intake
+  const predicate = await intakePredicate(call, { automationId, version }, filters, { single: true })
   const found = await rows<{ id: string }>(
     call.em,
     sql`select s.id from subscriber s where s.organization_id = ${call.organization.id}

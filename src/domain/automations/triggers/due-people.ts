@@ -76,7 +76,7 @@ export async function nextDue(
   { reached, createdAt, size }: { reached: string; createdAt: string; size: number },
 ): Promise<DuePage> {
   const { joined, where, candidates } = source(call, timed, stretch)
-  const passes = await filtersOf(call, timed)
+  const passes = await filtersOf(call, timed, { single: true })
   const among = timed.config.type === 'SCHEDULE' ? passes : sql`true`
   const isMissed =
     timed.config.type === 'DATE_FIELD' ? sql`found.due <= ${at(stretch.to - CATCH_UP_MS)}` : sql`false`
@@ -240,11 +240,14 @@ function silences(
   }
 }
 
-async function filtersOf(call: Call, { version, config }: Timed): Promise<RawBuilder<boolean>> {
-  return await audiencePredicate(call.em, { organizationId: call.organization.id }, config.filters ?? [], {
-    entry: {},
-    run: { automationId: version.automationId },
-  })
+async function filtersOf(
+  call: Call,
+  { version, config }: Timed,
+  { single = false }: { single?: boolean } = {},
+): Promise<RawBuilder<boolean>> {
+  const scope = { organizationId: call.organization.id }
+  const context = { entry: {}, run: { automationId: version.automationId } }
+  return await audiencePredicate(call.em, scope, config.filters ?? [], context, { single })
 }
 
 function at(moment: number): RawBuilder<unknown> {
