@@ -293,31 +293,27 @@ test('erasing leaves nothing of a person in any column of any table, and all the
   t.is((await neighbour.data('get_subscriber', { email: EMAIL })).subscriber.name, 'Zebulon Quagmire')
 })
 
-test('records that mention a person are emptied, but not those of a person whose address contains theirs', async (t) => {
-  const organization = await api.organization()
-  const email = 'ann@x-reader.example'
-  await organization.data('add_subscriber', { email })
-  const own = [
-    'Ann@x-reader.example',
-    `said: '${email}'.`,
-    `Ann,\n${email}`,
-    `/unsubscribe?who=${email}&to=1`,
-  ]
-  const others = [`jo${email}`, `jo.${email}`, `mary-${email}`, `é${email}`, `${email}s`, `${email}.org`]
-  await execute(
-    em(),
-    sql`insert into audit_entry (id, organization_id, actor, action, data)
-      select new_id(), ${organization.id}, 'test', 'mentioned', jsonb_build_object('mentioned', text)
-      from unnest(${array([...own, ...others], 'text')}) text`,
-  )
-  t.is((await erase(organization, email)).status, 200)
-  const left = await rows<{ text: string }>(
-    em(),
-    sql`select data ->> 'mentioned' as text from audit_entry
-      where organization_id = ${organization.id} and data ? 'mentioned'`,
-  )
-  t.deepEqual(left.map(({ text }) => text).toSorted(), others.toSorted())
-})
+for (const email of ['ann@x-reader.example', '50%_off@x-reader.example']) {
+  test(`records that mention ${email} are emptied, but not those of a person whose address contains it`, async (t) => {
+    const organization = await api.organization()
+    await organization.data('add_subscriber', { email })
+    const own = [email.toUpperCase(), `said: '${email}'.`, `Ann,\n${email}`, `/unsubscribe?who=${email}&to=1`]
+    const others = [`jo${email}`, `jo.${email}`, `mary-${email}`, `é${email}`, `${email}s`, `${email}.org`]
+    await execute(
+      em(),
+      sql`insert into audit_entry (id, organization_id, actor, action, data)
+        select new_id(), ${organization.id}, 'test', 'mentioned', jsonb_build_object('mentioned', text)
+        from unnest(${array([...own, ...others], 'text')}) text`,
+    )
+    t.is((await erase(organization, email)).status, 200)
+    const left = await rows<{ text: string }>(
+      em(),
+      sql`select data ->> 'mentioned' as text from audit_entry
+        where organization_id = ${organization.id} and data ? 'mentioned'`,
+    )
+    t.deepEqual(left.map(({ text }) => text).toSorted(), others.toSorted())
+  })
+}
 
 test('a run ends, waiting emails are not sent, and links of old emails lead nowhere', async (t) => {
   const organization = await api.organization()

@@ -8,6 +8,7 @@ import { decodeId, encodeId, newId } from '../../ids.ts'
 import { IS_ACTIVE } from '../automations/runs/active.ts'
 import { cancelRuns } from '../automations/runs/runs.ts'
 import { writeAwaitedOf } from '../campaigns/batches.ts'
+import { likeLiteral } from '../text.ts'
 import { chooseSubscriber, findSubscriber, missingSubscriber, subscriberCondition } from './records.ts'
 
 /** Replaces an address in columns that need one; `.invalid` never resolves (RFC 2606). */
@@ -242,8 +243,15 @@ async function anonymizeHistory({ em, organization }: Call, id: string, nobody: 
 
 /** Deletes idempotency records and rejected import rows that mention the person, and empties such audit data. */
 async function scrubRecords({ em, organization }: Call, { id, addresses }: Person): Promise<void> {
-  const patterns = array([...addresses, encodeId('sub', id)].map(wholeWord), 'text')
-  const mentions = (text: RawBuilder<unknown>) => sql`lower(${text}) ~ any(${patterns})`
+  const names = [...addresses, encodeId('sub', id)]
+  const patterns = array(names.map(wholeWord), 'text')
+  // Most records do not hold the names at all, which LIKE finds out several times as fast as the patterns.
+  const parts = array(
+    names.map((name) => `%${likeLiteral(name)}%`),
+    'text',
+  )
+  const mentions = (text: RawBuilder<unknown>) =>
+    sql`(lower(${text}) like any(${parts}) and lower(${text}) ~ any(${patterns}))`
   const own = sql`organization_id = ${organization.id}`
   await execute(
     em,
