@@ -42,6 +42,15 @@ test('settings change one by one, and what is left out stays', async (t) => {
   t.like((await other.data('update_organization_settings')).organization, { confirmationEmail: null })
 })
 
+test('a call that gives no setting changes nothing, not even the time of the last change', async (t) => {
+  const organization = await api.organization()
+  const { organization: before } = await organization.data('update_organization_settings', {
+    name: 'Engines',
+  })
+  await organization.data('update_writing_style', {})
+  t.deepEqual((await organization.data('update_organization_settings', {})).organization, before)
+})
+
 test('settings that cannot be are refused by name, and nothing changes', async (t) => {
   const organization = await api.organization()
   for (const [path, input] of [

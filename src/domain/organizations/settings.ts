@@ -27,20 +27,28 @@ export type SettingsPatch = {
 /** The input of update_writing_style; an empty text clears. */
 export type WritingStylePatch = { [Member in keyof WritingStyle]?: string | undefined }
 
+const COLUMNS = sql`id, name, slug, timezone, plan, double_opt_in as "doubleOptIn",
+  confirmation_email as "confirmationEmail", created_at as "createdAt", updated_at as "updatedAt"`
+
 /** Changes the given settings and returns all of them. */
 export async function changeSettings(call: Call, patch: SettingsPatch): Promise<OrganizationSettings> {
-  const name = patch.name === undefined ? null : readName(patch.name)
+  const { doubleOptIn, confirmationEmail } = patch
   const timezone = patch.timezone === undefined ? null : await readTimeZone(call, patch.timezone)
-  const confirmation = patch.confirmationEmail && readConfirmationEmail(patch.confirmationEmail)
+  const changes = [
+    ...(patch.name === undefined ? [] : [sql`name = ${readName(patch.name)}`]),
+    ...(timezone === null ? [] : [sql`timezone = ${timezone}`]),
+    ...(doubleOptIn === undefined ? [] : [sql`double_opt_in = ${doubleOptIn}`]),
+    ...(confirmationEmail === undefined
+      ? []
+      : [sql`confirmation_email = ${json(readConfirmationEmail(confirmationEmail))}`]),
+  ]
   const before = timezone === null ? null : await lockTimeZone(call)
+  const own = sql`id = ${call.organization.id}`
   const changed = await row<OrganizationSettings>(
     call.em,
-    sql`update organization set name = coalesce(${name}, name), timezone = coalesce(${timezone}, timezone),
-        double_opt_in = coalesce(${patch.doubleOptIn ?? null}, double_opt_in),
-        confirmation_email = ${confirmation ? json(confirmation) : sql`confirmation_email`}
-      where id = ${call.organization.id}
-      returning id, name, slug, timezone, plan, double_opt_in as "doubleOptIn",
-        confirmation_email as "confirmationEmail", created_at as "createdAt", updated_at as "updatedAt"`,
+    changes.length === 0
+      ? sql`select ${COLUMNS} from organization where ${own}`
+      : sql`update organization set ${sql.join(changes)} where ${own} returning ${COLUMNS}`,
   )
   if (!changed) throw new Error('the organization of a call is gone')
   if (before !== null && changed.timezone !== before) {
@@ -66,6 +74,7 @@ export async function readWritingStyle({ em, organization }: Call): Promise<Writ
 
 /** Changes the given members and returns the whole style. */
 export async function changeWritingStyle(call: Call, patch: WritingStylePatch): Promise<WritingStyle> {
+  if (Object.keys(patch).length === 0) return await readWritingStyle(call)
   for (const [member, text] of Object.entries(patch)) {
     if (text !== undefined && characters(text) > ORGANIZATION_LIMITS.writingStyle) {
       refuse(member, `is longer than ${ORGANIZATION_LIMITS.writingStyle} characters; shorten it.`)
