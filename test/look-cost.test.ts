@@ -664,3 +664,36 @@ test.serial('a page of an audience counts the events of its own people, not of a
   t.true(entering < 5_000, `${entering} rows`)
   t.true(due < 5_000, `${due} rows`)
 })
+
+test.serial(
+  'accepting an email hashes its recipient once, however many addresses are suppressed',
+  async (t) => {
+    const tenant = await makeTenant(services)
+    await execute(
+      crossOrganization(services),
+      sql`insert into suppression (id, organization_id, email_key, reason, source)
+      select new_id(), ${tenant.id}, 'q' || n || '@example.com', 'COMPLAINT', 'feedback' from generate_series(1, 30) n`,
+    )
+    const client = new pg.Client(services.databaseUrl)
+    await client.connect()
+    t.teardown(() => client.end())
+    await client.query('begin')
+    await client.query('analyze suppression')
+    // Calls of a function in SQL are not counted, because it is inlined. Plans are those of a session that has accepted
+    // some emails.
+    await client.query(`
+    create or replace function erased_email_key(organization uuid, address text) returns text
+    language plpgsql immutable cost 1 as $fn$ begin return 'sha256:' || address; end $fn$`)
+    await client.query(`set local track_functions = 'all'; set local plan_cache_mode = force_generic_plan`)
+    const accepted = await client.query(
+      `select accept_transactional($1, null, new_id(), new_id(), null, null, null, 'ann@example.com', null, true, '{}',
+      false, false, null, null, null, null) as verdict`,
+      [tenant.id],
+    )
+    t.is(accepted.rows[0].verdict, null)
+    const hashed = await client.query(
+      `select pg_stat_get_xact_function_calls('erased_email_key'::regproc)::int as calls`,
+    )
+    t.is(hashed.rows[0].calls, 1)
+  },
+)

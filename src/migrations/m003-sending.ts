@@ -246,6 +246,8 @@ export class M003Sending extends Migration {
       declare
         chosen record;
         known record;
+        plain_key text := lower(recipient_address);
+        hashed_key text;
         suppressed_for text;
         kept jsonb;
         leaving record;
@@ -292,11 +294,13 @@ export class M003Sending extends Migration {
         end if;
         -- The lock is held until the email is written, so that it and an erasure of the subscriber wait for each other.
         select s.id, s.status, s.bounce_category into known from subscriber s
-          where s.organization_id = organization and s.email_key = lower(recipient_address) for key share;
-        select b.reason into suppressed_for from suppression b
-          where b.organization_id = organization
-            and b.email_key = any(suppression_keys(organization, recipient_address))
-          limit 1;
+          where s.organization_id = organization and s.email_key = plain_key for key share;
+        -- The hash is computed before the query, which would compute it for each suppression while these are so few
+        -- that it reads them all.
+        hashed_key := erased_email_key(organization, recipient_address);
+        suppressed_for := coalesce(
+          (select b.reason from suppression b where b.organization_id = organization and b.email_key = plain_key),
+          (select b.reason from suppression b where b.organization_id = organization and b.email_key = hashed_key));
         if chosen.status is distinct from 'VERIFIED' or chosen.stopped_for is not null or suppressed_for is not null
           or consent_refusal(false, known.status, known.bounce_category) is not null then
           return jsonb_build_object('domainStatus', chosen.status, 'stoppedFor', chosen.stopped_for,
