@@ -132,13 +132,19 @@ async function takeConsent(services: Services, signingIn: SignIn, form: URLSearc
   const grant = new server.Grant({ accountId: member.id, clientId: client.clientId })
   grant.addResourceScope(audienceOf(services.config.baseUrl), scopesOf(interaction).join(' '))
   const grantId = await grant.save()
-  await grantAccess(services, {
-    grantId,
-    client: { id: client.clientId, name: nameOf(client) },
-    member,
-    organizationId: organization.id,
-    seconds: GRANT_SECONDS,
-  })
+  try {
+    await grantAccess(services, {
+      grantId,
+      client: { id: client.clientId, name: nameOf(client) },
+      member,
+      organizationId: organization.id,
+      seconds: GRANT_SECONDS,
+    })
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'NOT_FOUND') throw error
+    // They left the organization, or got a new password, just now.
+    return await showConsent(services, signingIn)
+  }
   await goOn(signingIn, { consent: { grantId } })
 }
 

@@ -16,6 +16,7 @@ import { retryRun } from '../src/domain/automations/runs/retry.ts'
 import { deliver } from '../src/domain/campaigns/deliver.ts'
 import { insertEvents } from '../src/domain/event-rows.ts'
 import { recordEvents } from '../src/domain/events.ts'
+import { removeMember } from '../src/domain/organizations/members.ts'
 import { lockSegments } from '../src/domain/segments/lock.ts'
 import { eraseSubscriber } from '../src/domain/subscribers/erasure.ts'
 import { unsubscribeSubscriber, updateSubscriber } from '../src/domain/subscribers/subscribers.ts'
@@ -28,6 +29,7 @@ import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers
 import { campaignUnderWay } from './helpers/campaign-under-way.ts'
 import { eventually } from './helpers/eventually.ts'
 import { listenOnLoopback } from './helpers/listen.ts'
+import { authorizeUrl, follow, makeMember, makePkce, registerClient, TestBrowser } from './helpers/oauth.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
 
 /** Calls and background work that meet in the database. Serial tests, because each counts who waits for a lock. */
@@ -438,3 +440,26 @@ test.serial(
     t.is((await answer).status, 200)
   },
 )
+
+test.serial('who leaves an organization while they let a client in is told so', async (t) => {
+  const [left, other] = [await api.organization(), await api.organization()]
+  const { id, email, password } = await makeMember(api, 'ada@team.example', left, other)
+  const browser = new TestBrowser(api.url)
+  const client = await registerClient(api, 'http://127.0.0.1:7777/callback')
+  const login = await follow(browser, await browser.open(authorizeUrl(api, client, makePkce().challenge)))
+  const consent = await follow(browser, await browser.submit(login.url, { email, password }))
+  const letIn = ({ id: organizationId }: TestOrganization) =>
+    browser.submit(consent.url, { organization: encodeId('org', organizationId), decision: 'allow' })
+  const leave = async (organization: TestOrganization) =>
+    await unitOfWork(api.services, scopeOf(organization), async (call) => {
+      await removeMember(call, id)
+      return await meet(() => letIn(organization))
+    })
+  const { answer } = await leave(left)
+  const again = await answer
+  t.is(again.status, 200)
+  t.notRegex(await again.text(), new RegExp(encodeId('org', left.id)))
+  const { answer: last } = await leave(other)
+  t.is((await last).status, 403)
+  t.regex(await (await last).text(), /You belong to no organization here any more/)
+})

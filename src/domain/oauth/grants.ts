@@ -52,7 +52,7 @@ export async function keepGrant(services: Services, grant: NewGrant): Promise<vo
         select ${hashToken(grantId)}, organization_id, member_id, ${hashToken(client.id)}, ${client.name},
           now() + make_interval(secs => ${seconds})
         from membership join member on member.id = membership.member_id
-        where organization_id = ${call.organization.id} and ${isLogin(member)} for share of member`,
+        where organization_id = ${call.organization.id} and ${isLogin(member)} for share of member, membership`,
     )
     if (kept === 0) missing('org', grant.organizationId)
     await audit(call, 'client.let_in', member.id, { client: client.name })
