@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 
 import { createApp } from '../api/app.ts'
 import type { Settings, Step } from '../schema/automation.ts'
+import type { Call } from '../src/catalogue/tool.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../src/database.ts'
 import { claimCampaignMails } from '../src/delivery/claims.ts'
@@ -16,12 +17,13 @@ import { retryRun } from '../src/domain/automations/runs/retry.ts'
 import { deliver } from '../src/domain/campaigns/deliver.ts'
 import { insertEvents } from '../src/domain/event-rows.ts'
 import { recordEvents } from '../src/domain/events.ts'
-import { removeMember } from '../src/domain/organizations/members.ts'
+import { createMember, listMembers, removeMember } from '../src/domain/organizations/members.ts'
 import { lockSegments } from '../src/domain/segments/lock.ts'
 import { eraseSubscriber } from '../src/domain/subscribers/erasure.ts'
 import { unsubscribeSubscriber, updateSubscriber } from '../src/domain/subscribers/subscribers.ts'
 import { deleteTag } from '../src/domain/subscribers/tag-records.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
+import { grantAccess, signIn } from '../src/public/sign-in.ts'
 import { createServices } from '../src/services.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
@@ -462,4 +464,30 @@ test.serial('who leaves an organization while they let a client in is told so', 
   const { answer: last } = await leave(other)
   t.is((await last).status, 403)
   t.regex(await (await last).text(), /You belong to no organization here any more/)
+})
+
+test.serial('who is added to an organization while they are removed from it is a member of it', async (t) => {
+  const organization = await api.organization()
+  const { id, email, password } = await makeMember(api, 'bea@team.example', organization)
+  const within = <Result>(work: (call: Call) => Promise<Result>) =>
+    unitOfWork(api.services, scopeOf(organization), work)
+  const login = await signIn(api.services, { email, password })
+  await grantAccess(api.services, {
+    grantId: 'bea',
+    client: { id: 'notebook', name: 'Notebook' },
+    member: { id, email, passwordMark: login?.passwordMark ?? '' },
+    organizationId: encodeId('org', organization.id),
+    seconds: 60,
+  })
+  const { removing, adding } = await em().transactional(async (holder) => {
+    // The removal waits here: the membership is gone already, the person is not yet.
+    await execute(holder, sql`select from oauth_grant where organization_id = ${organization.id} for update`)
+    const { answer } = await meet(() => within((call) => removeMember(call, email)))
+    const { answer: other } = await meet(() => within((call) => createMember(call, { email, password })))
+    return { removing: answer, adding: other }
+  })
+  t.is((await removing).id, id)
+  const added = await adding
+  t.not(added.id, id)
+  t.deepEqual(await within(listMembers), [added])
 })

@@ -45,18 +45,21 @@ export async function createMember(
   const email = readEmail(input.email, 'email')
   const name = oneLine(input.name ?? '', 'name', MAXIMUM_NAME)
   const password = input.password === undefined ? null : await hashPassword(input.password)
-  const made = await execute(
+  const id = newId()
+  // The update changes nothing: it locks a known person, whom a concurrent transaction may be deleting.
+  const known = await row<{ id: string }>(
     em,
-    sql`insert into member (id, email, name, password) values (${newId()}, ${email}, ${name}, ${password})
-      on conflict (email_key) do nothing`,
+    sql`insert into member (id, email, name, password) values (${id}, ${email}, ${name}, ${password})
+      on conflict (email_key) do update set email = member.email returning id`,
   )
-  if (made === 0 && password !== null) {
+  if (!known) throw new Error('a member was neither made nor found')
+  if (known.id !== id && password !== null) {
     refuse('password', 'was sent for somebody who logs in already; leave it out, or set it by itself.')
   }
   const joined = await execute(
     em,
-    sql`insert into membership (organization_id, member_id)
-      select ${organization.id}, id from member where email_key = lower(${email}) on conflict do nothing`,
+    sql`insert into membership (organization_id, member_id) values (${organization.id}, ${known.id})
+      on conflict do nothing`,
   )
   if (joined === 0) {
     throw new Failure('ALREADY_EXISTS', `${JSON.stringify(email)} is a member of this organization already.`)
