@@ -5,11 +5,14 @@ import { sql } from 'kysely'
 
 import { createApp } from '../api/app.ts'
 import type { Settings, Step } from '../schema/automation.ts'
+import { Failure } from '../src/catalogue/failure.ts'
 import type { Call } from '../src/catalogue/tool.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../src/database.ts'
 import { claimCampaignMails } from '../src/delivery/claims.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
+import { assignGroup } from '../src/domain/automations/groups/group-assignment.ts'
+import { createGroup } from '../src/domain/automations/groups/groups.ts'
 import { advanceRun, StepRefused } from '../src/domain/automations/runs/advance.ts'
 import { endConditionWaits } from '../src/domain/automations/runs/conditions.ts'
 import { catchMissedEvents, findOverdueRuns, repairRun } from '../src/domain/automations/runs/overdue.ts'
@@ -81,17 +84,18 @@ async function begun(
   const graph = { steps: all, edges: edges(all.map(({ id }) => id)), settings }
   const automation = await publish(api.services, tenant, graph)
   const subscriberId = await tenant.subscribe(undefined, fields)
-  const run = await tenant.within((call) =>
-    enterByHand(call, {
-      workflowId: encodeId('wf', automation.id),
-      subscriberId: encodeId('sub', subscriberId),
-    }),
-  )
+  const run = await enter(automation.id, subscriberId)
   return {
+    automationId: automation.id,
     subscriberId,
     runId: decodeId('run', run.id),
     stands: async () => (await runsOf(api.services, tenant, automation.id))[0],
   }
+}
+
+async function enter(automationId: string, subscriberId: string) {
+  const [workflowId, personId] = [encodeId('wf', automationId), encodeId('sub', subscriberId)]
+  return await tenant.within((call) => enterByHand(call, { workflowId, subscriberId: personId }))
 }
 
 async function turn(runId: string): Promise<void> {
@@ -361,21 +365,31 @@ test.serial('a call that is the victim of a deadlock again and again may be repe
   t.is((await organization.call('create_tag', { name: 'vip' })).status, 200)
 })
 
+/** Lets somebody into a workflow whose first step is refused, because it counts in a field of text. */
+async function failing() {
+  await execute(
+    em(),
+    sql`insert into custom_field (id, organization_id, name, type)
+      values (${newId()}, ${tenant.id}, 'word', 'string') on conflict do nothing`,
+  )
+  const count = step('count', 'UPDATE_FIELD', { increment: { word: 1 } })
+  const one = await begun([count], {}, { word: 'none' })
+  const fail = async () => {
+    // The turn is repeated with the refusal of its step.
+    const refused = await turn(one.runId).catch((error: unknown) => error)
+    if (!(refused instanceof StepRefused)) throw refused
+    const refusals = new Map([[refused.place, refused.failure]])
+    await tenant.within((call) => advanceRun(call, one.runId, FIRST, refusals))
+  }
+  return { ...one, fail }
+}
+
 test.serial(
   'an unsubscribe that began before a run failed, and ended after it, keeps it from being retried',
   async (t) => {
-    await execute(
-      em(),
-      sql`insert into custom_field (id, organization_id, name, type) values (${newId()}, ${tenant.id}, 'word', 'string')`,
-    )
-    const count = step('count', 'UPDATE_FIELD', { increment: { word: 1 } })
-    const { runId, subscriberId, stands } = await begun([count], {}, { word: 'none' })
+    const { runId, subscriberId, fail } = await failing()
     await tenant.within(async (call) => {
-      // The step is refused, because the field holds text; the turn is repeated with this refusal.
-      const refused = await t.throwsAsync<StepRefused>(turn(runId), { instanceOf: StepRefused })
-      const refusals = new Map([[refused.place, refused.failure]])
-      await tenant.within((other) => advanceRun(other, runId, FIRST, refusals))
-      t.like(await stands(), { status: 'FAILED' })
+      await fail()
       await unsubscribeSubscriber(call, subscriberId, { source: 'test' })
     })
     const retry = tenant.within((call) => retryRun(call, encodeId('run', runId)))
@@ -491,3 +505,35 @@ test.serial('who is added to an organization while they are removed from it is a
   t.not(added.id, id)
   t.deepEqual(await within(listMembers), [added])
 })
+
+test.serial(
+  'a failed run is retried, or the workflow of another run joins its group, but not both',
+  async (t) => {
+    const scene = async (name: string) => {
+      const failed = await failing()
+      const retry = (call: Call) => retryRun(call, encodeId('run', failed.runId))
+      const group = await tenant.within((call) => createGroup(call, { name, conflictStrategy: 'FIRST_WINS' }))
+      const join = (call: Call, id: string) => assignGroup(call, encodeId('wf', id), group.id)
+      await failed.fail()
+      await tenant.within((call) => join(call, failed.automationId))
+      // The first retry makes the row of the place, which locks the group as well.
+      await tenant.within(retry)
+      await failed.fail()
+      const other = await begun([LONG_WAIT])
+      await enter(other.automationId, failed.subscriberId)
+      return { joinOther: (call: Call) => join(call, other.automationId), retry }
+    }
+    const first = await scene('retried first')
+    const { answer: joining } = await tenant.within(async (call) => {
+      await first.retry(call)
+      return await meet(() => tenant.within(first.joinOther))
+    })
+    await t.throwsAsync(joining, { instanceOf: Failure, message: /more than one active run/ })
+    const second = await scene('joined first')
+    const { answer: retrying } = await tenant.within(async (call) => {
+      await second.joinOther(call)
+      return await meet(() => tenant.within(second.retry))
+    })
+    await t.throwsAsync(retrying, { instanceOf: Failure, message: /another workflow of the same group/ })
+  },
+)

@@ -7,7 +7,7 @@ import { execute, json, row } from '../../../database.ts'
 import { decodeId, encodeId, missing } from '../../../ids.ts'
 import { noteSegmentChanges } from '../../segments/notes.ts'
 import { startPayload } from '../entry/run-starts.ts'
-import { lockPlaces } from '../groups/group-places.ts'
+import { lockGroups, lockPlaces } from '../groups/group-places.ts'
 import { IS_ACTIVE } from './active.ts'
 import { workflowIdOf } from './nudge.ts'
 import { readRun } from './run-records.ts'
@@ -85,7 +85,10 @@ export async function reopenRun(call: Call, run: RunState): Promise<string | nul
   return null
 }
 
-/** Locks the subscriber's place in the group that the workflow is in now, and returns the group's id or null. */
+/**
+ * Locks the group that the workflow is in now, so that no other workflow joins it meanwhile, and the subscriber's place
+ * in it. Returns the group's id or null.
+ */
 async function placeOf(call: Call, { automationId, subscriberId }: RunState): Promise<string | null> {
   const found = await row<{ groupId: string | null }>(
     call.em,
@@ -93,7 +96,9 @@ async function placeOf(call: Call, { automationId, subscriberId }: RunState): Pr
       where organization_id = ${call.organization.id} and id = ${automationId}`,
   )
   const groupId = found?.groupId ?? null
-  if (groupId !== null) await lockPlaces(call, [{ groupId, subscriberId }])
+  if (groupId === null) return null
+  await lockGroups(call, [groupId])
+  await lockPlaces(call, [{ groupId, subscriberId }])
   return groupId
 }
 
