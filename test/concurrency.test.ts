@@ -537,3 +537,28 @@ test.serial(
     await t.throwsAsync(retrying, { instanceOf: Failure, message: /another workflow of the same group/ })
   },
 )
+
+test.serial('a call that never gets hold of the person whom it changes says when to repeat it', async (t) => {
+  const organization = await api.organization()
+  // As for a call that finds nobody, and whose insert then meets somebody who is gone again when it looks.
+  await execute(
+    em(),
+    sql`create function elude() returns trigger language plpgsql as $fn$ begin return null; end $fn$`,
+  )
+  await execute(
+    em(),
+    sql`create trigger elude before insert on subscriber for each row
+      when (new.organization_id = ${sql.lit(organization.id)}::uuid) execute function elude()`,
+  )
+  const email = 'ann@example.com'
+  const answers = [
+    await organization.call('add_subscriber', { email }),
+    await organization.call('import_subscribers', { subscribers: [{ email }] }),
+  ]
+  await execute(em(), sql`drop function elude cascade`)
+  for (const { status, headers, body } of answers) {
+    t.is(status, 503)
+    t.is(headers.get('retry-after'), '1')
+    t.like(body, { success: false, code: 'UNAVAILABLE' })
+  }
+})

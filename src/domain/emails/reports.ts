@@ -61,6 +61,7 @@ export async function takeReport(call: Call, report: EmailReport): Promise<boole
     throw new Failure(
       'UNAVAILABLE',
       'The sending of this email is not recorded yet; report again in a minute.',
+      { retryAfter: 60 },
     )
   }
   // No data about erased people is stored.

@@ -79,6 +79,7 @@ async function placePeople(
   throw new Failure(
     'UNAVAILABLE',
     'These people are being changed by many calls at once; repeat the request.',
+    { retryAfter: 1 },
   )
 }
 

@@ -208,6 +208,7 @@ async function insertOrLock(
   throw new Failure(
     'UNAVAILABLE',
     'This subscriber is being changed by many calls at once; repeat the request.',
+    { retryAfter: 1 },
   )
 }
 
