@@ -2,6 +2,7 @@ import type { Context } from 'koa'
 
 import { Failure } from '../src/catalogue/failure.ts'
 import { readIdempotencyKey } from '../src/catalogue/idempotency.ts'
+import type { RequestParts } from '../src/catalogue/input.ts'
 import { type CountedRequest, countRequest, invoke } from '../src/catalogue/invoke.ts'
 import { authenticate, type Principal, withPrincipal } from '../src/catalogue/principal.ts'
 import type { RateBucket, RateState } from '../src/catalogue/rate-limit.ts'
@@ -16,17 +17,23 @@ import { noteValidToken } from './wrong-tokens.ts'
  */
 export type Door = { bucket: RateBucket; gated: boolean }
 
+/** How a door takes the input from a request: by default, it is the JSON body. `file` is a body that is a file. */
+type Taking = {
+  readInput?: (tool: Tool) => Promise<unknown>
+  parts?: RequestParts
+  file?: AsyncIterable<Buffer> | undefined
+}
+
 /**
  * Authenticates and counts a request, reads its input and runs one operation; the door only finds the operation and
- * shapes the answer. The input is the JSON body unless the door passes `readInput`, as it does when the body is a file.
+ * shapes the answer.
  */
 export async function runOperation(
   services: Services,
   ctx: Context,
   door: Door,
   find: () => Tool,
-  readInput: (tool: Tool) => Promise<unknown> = (tool) => readJson(ctx, tool.bodyLimit),
-  file?: AsyncIterable<Buffer>,
+  { readInput = (tool) => readJson(ctx, tool.bodyLimit), parts, file }: Taking = {},
 ): Promise<unknown> {
   const onRate = (state: RateState) => writeRate(ctx, state)
   let read: Promise<unknown> | undefined
@@ -43,6 +50,7 @@ export async function runOperation(
       return await invoke(services, principal, {
         tool,
         input: await read,
+        parts,
         gated: door.gated,
         idempotencyKey,
         file,

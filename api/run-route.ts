@@ -1,7 +1,8 @@
 import type { Context } from 'koa'
 
 import { Failure, type Fault } from '../src/catalogue/failure.ts'
-import { type Route, together } from '../src/catalogue/route.ts'
+import type { RequestParts } from '../src/catalogue/input.ts'
+import { type Reading, type Route, together } from '../src/catalogue/route.ts'
 import type { Tool } from '../src/catalogue/tool.ts'
 import type { Services } from '../src/services.ts'
 import { openFile, readJson } from './body.ts'
@@ -20,6 +21,7 @@ export async function runRoute(
   const { file, list, input = together } = route
   const parameters: Record<string, string> = { ...ctx['params'] }
   const query = readQuery(tool, ctx.query)
+  const parts = partsOf(ctx, parameters, query, input.standsFor)
   const readInput = async (): Promise<unknown> => {
     refuseOtherEncoding(ctx)
     const body = file ? {} : await readBody(ctx, tool, list, query)
@@ -28,11 +30,32 @@ export async function runRoute(
   }
   const opened = file ? openFile(ctx, file, tool.bodyLimit) : undefined
   try {
-    return await runOperation(services, ctx, REST_DOOR, () => tool, readInput, opened)
+    return await runOperation(services, ctx, REST_DOOR, () => tool, { readInput, parts, file: opened })
   } catch (error) {
-    const named = Object.keys(parameters).flatMap((name) => [name, ...(input.standsFor[name] ?? [])])
-    throw asRestFailure(error, new Set([...named, ...Object.keys(query)]), list)
+    throw asRestFailure(error, new Set([...parts.inPath, ...Object.keys(query)]), list)
   }
+}
+
+function partsOf(
+  { method }: Context,
+  parameters: Record<string, string>,
+  query: Record<string, unknown>,
+  standsFor: Reading['standsFor'],
+): RequestParts {
+  const inPath = new Set(Object.keys(parameters).flatMap((name) => [name, ...(standsFor[name] ?? [])]))
+  return {
+    inPath,
+    partOf(path) {
+      const member = memberOf(path)
+      if (inPath.has(member)) return 'The path'
+      return method === 'GET' || method === 'HEAD' || Object.hasOwn(query, member) ? 'The query' : 'The body'
+    },
+  }
+}
+
+/** Returns the first name of a path. */
+function memberOf(path: string): string {
+  return path.split(/[.[]/, 1)[0] ?? ''
 }
 
 async function readBody(
@@ -127,9 +150,7 @@ function asRestFailure(error: unknown, inAddress: ReadonlySet<string>, list: str
   if (list !== undefined) return withoutName(error, list)
   if (!Array.isArray(error.details)) return error
   const found: Fault[] = error.details
-  const isInAddress = found.some(
-    ({ path }) => inAddress.has(path) || inAddress.has(path.split(/[.[]/, 1)[0] ?? ''),
-  )
+  const isInAddress = found.some(({ path }) => inAddress.has(path) || inAddress.has(memberOf(path)))
   if (error.code !== 'INVALID_INPUT' || !isInAddress) return error
   return new Failure('INVALID_PARAMETER', error.message, { details: found, cause: error })
 }

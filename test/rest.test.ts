@@ -70,6 +70,23 @@ test('every refusal has a name, a message and its status, and details where ther
   t.is(unknown.body.details[0].path, 'colour')
 })
 
+test('a refusal names the part of the request, and only fields that this part may contain', async (t) => {
+  const { token } = await api.organization()
+  const ask = askerOf(token)
+  const said = async (...asked: Parameters<Ask>) => (await ask(...asked)).body.message
+  t.regex(await said('GET', '/tags?limit=many'), /^The query is not valid at limit: /)
+  t.regex(
+    await said('GET', '/subscribers/ada@example.com/events?colour=red'),
+    /^The query is not valid at colour: the field "colour" is not known here; known are limit, after, before, eventType$/,
+  )
+  t.regex(await said('GET', '/tags/%01'), /^The path is not valid at tag: /)
+  t.regex(await said('PATCH', '/tags/vip', { colour: 'red' }), /^The body .* known are name /)
+  t.regex(
+    await said('DELETE', '/subscribers/ada@example.com?colour=red'),
+    /^The query is not valid at colour: /,
+  )
+})
+
 test('the Tools API says INVALID_INPUT and UNAUTHENTICATED where REST has finer names', async (t) => {
   const organization = await api.organization()
   const missing = await organization.call('add_subscriber', {})

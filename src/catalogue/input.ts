@@ -26,19 +26,32 @@ export type ReadInput = { input: unknown; confirmationCode: string | undefined }
 /** An item of a tool's `rows` that cannot be used. `item` is the item as sent; null where it may not be stored. */
 export type FaultyItem = { faults: Fault[]; item: unknown }
 
+/** How an input is put together from the parts of a request, so that faults name the part. */
+export type RequestParts = {
+  /** Names the part that contains, or should contain, the member at a path. */
+  partOf(path: string): string
+  /** Members that the path of the address provides; no other part can contain them. */
+  inPath: ReadonlySet<string>
+}
+
 /** Validates the input strictly and fills in the defaults. Throws a failure that lists every fault. */
-export function readInput(tool: InputReader, sent: unknown): ReadInput {
-  const what = tool.listed ? `The input of ${tool.name}` : 'The body'
+export function readInput(tool: InputReader, sent: unknown, parts?: RequestParts): ReadInput {
+  const whatOf = ([first]: readonly Fault[] = []) =>
+    tool.listed ? `The input of ${tool.name}` : (parts?.partOf(first?.path ?? '') ?? 'The body')
   if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
-    throw new Failure('INVALID_INPUT', `${what} must be a JSON object; send {} when it takes nothing.`)
+    throw new Failure('INVALID_INPUT', `${whatOf()} must be a JSON object; send {} when it takes nothing.`)
   }
   const rows = judgedRows(tool, sent)
   const hostile = hostileFaults(rows ? without(sent, rows) : sent, tool.jsonDepth)
-  if (hostile.length > 0) refuseFaults(hostile, what)
+  if (hostile.length > 0) refuseFaults(hostile, whatOf(hostile))
   const { input, confirmationCode } = takeCode(tool, { ...sent, ...rows })
   if (!tool.validator.Check(input)) {
-    const faults = schemaFaults(tool.whole, input)
-    refuseFaults(faults, what, isOnlyMissing(tool, input, faults) ? 'MISSING_FIELD' : 'INVALID_INPUT')
+    const faults = schemaFaults(tool.whole, input, { unnamed: parts?.inPath })
+    refuseFaults(
+      faults,
+      whatOf(faults),
+      isOnlyMissing(tool, input, faults) ? 'MISSING_FIELD' : 'INVALID_INPUT',
+    )
   }
   return { input: Value.Default(tool.input, input), confirmationCode }
 }

@@ -12,7 +12,7 @@ import {
   storeRefusal,
   takeKey,
 } from './idempotency.ts'
-import { readInput } from './input.ts'
+import { readInput, type RequestParts } from './input.ts'
 import { type Principal, refuseToken, requirePermission } from './principal.ts'
 import type { RateBucket, RateState } from './rate-limit.ts'
 import type { Call, Outside, Received, Tool } from './tool.ts'
@@ -22,6 +22,8 @@ import { crossOrganization, unitOfWork } from './unit-of-work.ts'
 export type Invocation = {
   tool: Tool
   input: unknown
+  /** The parts of the request that the input is from, if it is not one JSON object. */
+  parts?: RequestParts | undefined
   /** Whether impact tools need a confirmation at this door; REST v2 and v1 do not ask for one. */
   gated: boolean
   idempotencyKey?: string | undefined
@@ -40,7 +42,7 @@ export async function invoke(
 ): Promise<unknown> {
   const { tool } = invocation
   if (tool.permission !== null) requirePermission(principal, tool.permission)
-  const { input, confirmationCode } = readInput(tool, invocation.input)
+  const { input, confirmationCode } = readInput(tool, invocation.input, invocation.parts)
   const isGated = invocation.gated && tool.isGated(input)
   const isSingle = tool.isSingleStatement(input)
   // Only a single-statement operation checks the token again. For others, refusing makes the door authenticate and

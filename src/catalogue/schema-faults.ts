@@ -14,11 +14,15 @@ const UNKNOWN = 'additionalProperties'
 type Validator = ReturnType<typeof Compile>
 const validators = new WeakMap<TSchema, Validator>()
 
+/** `path` is where the value is. `unnamed` are its members that messages do not suggest. */
+type Place = { path?: string; unnamed?: ReadonlySet<string> | undefined }
+
 /**
  * Returns every fault of a value against a schema. Each has a JSON path below `path` and a message that says how to
  * repair it; for an unknown member, the message suggests the nearest known name.
  */
-export function schemaFaults(schema: TSchema, value: unknown, path = ''): Fault[] {
+export function schemaFaults(schema: TSchema, value: unknown, place: Place = {}): Fault[] {
+  const { path = '' } = place
   const validator = validators.get(schema) ?? Compile(schema)
   validators.set(schema, validator)
   if (validator.Check(value)) return []
@@ -30,7 +34,7 @@ export function schemaFaults(schema: TSchema, value: unknown, path = ''): Fault[
     .filter((error) => unions.every((union) => tellsMost(union, error)))
     // A mistyped name explains a missing one, so unknown members come first.
     .sort((one, other) => Number(other.keyword === UNKNOWN) - Number(one.keyword === UNKNOWN))
-    .flatMap((error) => faultsOf(schema, error, value, path))
+    .flatMap((error) => faultsOf(schema, error, value, place))
   return faults.length > 0 ? faults : [{ path, message: 'is not valid' }]
 }
 
@@ -127,14 +131,20 @@ function isOfType(value: unknown, type: unknown): boolean {
   return type === (Array.isArray(value) ? 'array' : 'object')
 }
 
-function faultsOf(schema: TSchema, error: TValidationError, value: unknown, base: string): Fault[] {
+function faultsOf(
+  schema: TSchema,
+  error: TValidationError,
+  value: unknown,
+  { path: base = '', unnamed }: Place,
+): Fault[] {
   const keys = error.instancePath.split('/').slice(1).map(unescapePointer)
   const path = pathOf(base, keys, value)
   switch (error.keyword) {
     case 'boolean':
       return []
     case UNKNOWN: {
-      const known = Object.keys(membersOf(schemaAt(schema, error.schemaPath)))
+      const all = Object.keys(membersOf(schemaAt(schema, error.schemaPath)))
+      const known = error.instancePath === '' ? all.filter((name) => !unnamed?.has(name)) : all
       return error.params.additionalProperties.map((name) => ({
         path: joinPath(path, name),
         message: `the field "${name.slice(0, 80)}" is not known here; ${didYouMean(idMeant(name, known), known)}`,

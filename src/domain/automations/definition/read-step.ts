@@ -66,7 +66,7 @@ export function idFaults(id: unknown, path: string): Fault[] {
 
 function memberFaults(step: Raw, path: string): Fault[] {
   const wrongType = wordFault('step type', step.type, STEP_TYPES)
-  const faults = [...schemaFaults(AnyStep, step, path), ...idFaults(step.id, path)]
+  const faults = [...schemaFaults(AnyStep, step, { path }), ...idFaults(step.id, path)]
   return wrongType === null ? faults : [...faults, { path: joinPath(path, 'type'), message: wrongType }]
 }
 
@@ -77,7 +77,7 @@ function configFaults(step: Raw, path: string, context: FilterContext): Fault[] 
   if (!isRecord(step.config)) return [{ path: at, message: `must be an object, not ${kindOf(step.config)}` }]
   const choice = configSchema(type, step.config, at)
   if ('fault' in choice) return [choice.fault]
-  const shape = schemaFaults(choice.schema, step.config, at)
+  const shape = schemaFaults(choice.schema, step.config, { path: at })
   return [
     ...shape,
     ...filterFaults(type, step.config, at, context),

@@ -57,7 +57,7 @@ export function readSettings(raw: unknown, path = 'settings'): SettingsReading {
   if (raw === undefined) return { settings: preset, faults: [] }
   if (!isRecord(raw))
     return { settings: preset, faults: [{ path, message: `must be an object, not ${kindOf(raw)}` }] }
-  const faults = [...schemaFaults(Settings, raw, path), ...settingFaults(raw, path)]
+  const faults = [...schemaFaults(Settings, raw, { path }), ...settingFaults(raw, path)]
   // The cast is safe: without faults, the schema has accepted the settings.
   return { settings: faults.length > 0 ? preset : (withDefaults(Settings, raw) as Settings), faults }
 }
@@ -74,7 +74,7 @@ function readList(raw: Record<string, unknown>, name: 'steps' | 'edges', faults:
 }
 
 function readEdge(raw: unknown, path: string): { edge: Edge; faults: Fault[] } {
-  const faults = schemaFaults(Edge, raw, path)
+  const faults = schemaFaults(Edge, raw, { path })
   if (faults.length > 0) {
     const from = isRecord(raw) && typeof raw.from === 'string' ? { stepId: raw.from.slice(0, 64) } : {}
     const blank = { from: '', to: '', port: NEXT_PORT }

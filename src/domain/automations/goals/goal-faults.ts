@@ -83,7 +83,7 @@ export function goalIds(raw: unknown): string[] {
 function faultsOf(goal: unknown, path: string, emailSteps: ReadonlySet<string>): Fault[] {
   if (!isRecord(goal))
     return [{ path, message: `must be a goal {id, name, event | filters}, not ${kindOf(goal)}` }]
-  const shape = [...schemaFaults(SuccessGoal, goal, path), ...idFaults(goal.id, path)]
+  const shape = [...schemaFaults(SuccessGoal, goal, { path }), ...idFaults(goal.id, path)]
   return [...shape, ...meansFaults(goal, path, emailSteps)]
 }
 
