@@ -99,11 +99,11 @@ export function answerFailures(log: Logger): Middleware {
 /** Returns the writer of a path in small letters: addresses ignore letter case, and a slash at their end. */
 function writerOf(path: string): FailureWriter {
   if (PAGES.test(path)) return writePageFailure
-  if (path.startsWith('/api/v1/admin/')) return writeAdminFailure
-  if (path.startsWith('/api/v1/')) return writeV1Failure
-  if (path.startsWith('/api/mcp/') || /^\/mcp\/?$/.test(path)) return writeMcpFailure
-  const isRest = path.startsWith('/api/v2/') && !/^\/api\/v2\/tools(?:\/|$)/.test(path)
-  return isRest ? writeRestFailure : writeToolFailure
+  const isAt = (address: string) => `${path}/`.startsWith(`${address}/`)
+  if (isAt('/api/v1/admin')) return writeAdminFailure
+  if (isAt('/api/v1')) return writeV1Failure
+  if (isAt('/api/mcp') || /^\/mcp\/?$/.test(path)) return writeMcpFailure
+  return isAt('/api/v2') && !isAt('/api/v2/tools') ? writeRestFailure : writeToolFailure
 }
 
 /** Returns a failure unchanged. Any other error is logged and becomes `UNAVAILABLE` or `FAULT`, without detail. */

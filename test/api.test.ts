@@ -252,6 +252,15 @@ test('a refusal has the shape of its address, also in capitals or with a slash a
   ] as const) {
     t.like(await api.request('GET', path), { status: 401, body }, path)
   }
+  for (const [path, body] of [
+    ['/api/v2', { name: 'not_found', statusCode: 404 }],
+    ['/api/v1', { success: false, code: undefined }],
+    ['/api/v1/admin', { success: undefined }],
+    ['/api/mcp', { jsonrpc: '2.0' }],
+    ['/api/v2tags', { success: false, code: 'NOT_FOUND' }],
+  ] as const) {
+    t.like(await api.request('GET', path), { status: 404, body }, path)
+  }
 })
 
 test('the hundred-and-first request of a minute on Free is refused with Retry-After', async (t) => {
