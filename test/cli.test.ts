@@ -398,7 +398,7 @@ test('where no Postloom answers, that is said in a sentence', async (t) => {
   const unanswered = await dead.run(['tools', '--json'])
   t.is(unanswered.code, 1)
   t.is(unanswered.json.error.code, 'network_error')
-  t.regex(unanswered.stderr, /whether the service runs/)
+  t.regex(unanswered.stderr, /\w\. Check the address, and whether the service runs\.$/m)
 
   const stranger = createServer((_request, response) => response.end('<h1>hello</h1>'))
   t.teardown(() => stranger.close())

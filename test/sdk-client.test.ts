@@ -86,6 +86,7 @@ test('what cannot be asked, is not answered or cannot be read is an error with a
     t.is(data, null)
     t.like(error, { name, statusCode }, String(error))
     t.regex(error?.message ?? '', message)
+    t.regex(error?.message ?? '', /[.…]$/)
     t.is(typeof headers, 'object')
     t.like(JSON.parse(JSON.stringify(error)), { name, message: error?.message })
   }

@@ -63,7 +63,7 @@ async function importFile({ connect, output }: Context, file: string, options: O
   if (done.status !== 'COMPLETED') {
     throw new CommandFailure(
       `IMPORT_${done.status}`,
-      `The import ${done.id} is ${done.status}: ${done.error ?? 'somebody ended it'} (${done.rows} rows were dealt with).`,
+      `The import ${done.id} is ${done.status} after ${done.rows} rows: ${done.error ?? 'somebody ended it.'}`,
       { body: { import: done } },
     )
   }

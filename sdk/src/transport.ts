@@ -38,7 +38,7 @@ export class Transport {
       return await this.#sendRepeatedly(request, prepared, options)
     } catch (error) {
       if (error instanceof PostloomError) return failed(error)
-      return failed(new PostloomError('invalid_request', messageOf(error), { cause: error }))
+      return failed(new PostloomError('invalid_request', ended(messageOf(error)), { cause: error }))
     }
   }
 
@@ -79,7 +79,7 @@ export class Transport {
       if (controller.signal.aborted) {
         return failed(new PostloomError('timeout', `${method} ${url} had no answer within ${timeout} ms.`))
       }
-      const message = `${method} ${url} was not answered: ${messageOf(error)}`
+      const message = `${method} ${url} was not answered: ${ended(messageOf(error))}`
       return failed(new PostloomError('network_error', message, { cause: error }))
     } finally {
       clearTimeout(timer)
@@ -197,7 +197,7 @@ function unreadable(status: number, text: string): PostloomError {
   const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text
   return new PostloomError(
     'invalid_response',
-    `The answer with status ${status} is not the service's: ${shown}`,
+    `The answer with status ${status} is not the service's: ${ended(shown)}`,
     {
       statusCode: status,
     },
@@ -210,6 +210,11 @@ function tryTo<Value>(read: () => Value): Value | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Adds a full stop to words that are not ours, so that a sentence can follow. */
+function ended(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`
 }
 
 /** Adds the cause, because Node's own message is only "fetch failed". */
