@@ -128,7 +128,13 @@ test('SUBSCRIPTION, CREATE_EVENT and NOTIFY say what they cannot do', (t) => {
   t.deepEqual(faults('SUBSCRIPTION', { action: 'UNSUBSCRIBE' }), [])
   refused(t, faults('SUBSCRIPTION', { action: 'SUBSCRIBE' }), /config\.action/)
   t.deepEqual(faults('CREATE_EVENT', { eventType: 'LEAD_SCORED', metadata: { score: 1 } }), [])
-  t.deepEqual(faults('CREATE_EVENT', { eventType: 'SUBSCRIBER_PAYMENT', amount: 1, currency: 'EUR' }), [])
+  for (const currency of ['EUR', 'VED', 'CHE']) {
+    t.deepEqual(faults('CREATE_EVENT', { eventType: 'SUBSCRIBER_PAYMENT', amount: 1, currency }), [])
+  }
+  for (const currency of ['eur', 'QQQ', '', 'E']) {
+    const event = { eventType: 'SUBSCRIBER_PAYMENT', amount: 1, currency }
+    refused(t, faults('CREATE_EVENT', event), /config\.currency: is not an ISO 4217 code/)
+  }
   refused(
     t,
     faults('CREATE_EVENT', {

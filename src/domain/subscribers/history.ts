@@ -22,8 +22,16 @@ import { findSubscriber, type SubscriberChoice } from './records.ts'
 
 /** The limit of an event's metadata, in bytes of JSON. */
 export const METADATA_BYTES = 16_384
-/** The ISO 4217 codes that amounts may use. */
-export const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
+
+const CURRENCY_NAMES = new Intl.DisplayNames('en', { type: 'currency', fallback: 'none' })
+
+/**
+ * Returns whether a text is an ISO 4217 code: one with a name, because `Intl.supportedValuesOf` lacks current ones, such
+ * as VED. Currencies of the past have a name as well.
+ */
+export function isCurrency(code: string): boolean {
+  return /^[A-Z]{3}$/.test(code) && CURRENCY_NAMES.of(code) !== undefined
+}
 
 /** A payment, refund or custom event that a caller records; the amount is in major units. */
 export type ToldEvent = SubscriberChoice & {
@@ -39,7 +47,7 @@ export async function recordTold(call: Call, input: ToldEvent): Promise<Subscrib
   if (SERVICE_EVENT_TYPES.has(eventType)) {
     refuse('eventType', `is ${eventType}, which only the service itself records; choose another name.`)
   }
-  if (!CURRENCIES.has(currency)) {
+  if (!isCurrency(currency)) {
     refuse('currency', 'is not an ISO 4217 code; send three capital letters, such as "USD".')
   }
   if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES) {

@@ -6,7 +6,7 @@ import type { Fault } from '../../../catalogue/failure.ts'
 import { joinPath } from '../../../catalogue/schema-faults.ts'
 import { emailFault } from '../../addresses.ts'
 import { shapeFaults } from '../../subscribers/fields.ts'
-import { amountFault, CURRENCIES, METADATA_BYTES } from '../../subscribers/history.ts'
+import { amountFault, isCurrency, METADATA_BYTES } from '../../subscribers/history.ts'
 
 const WEBHOOK_BYTES = 65_536
 
@@ -87,7 +87,7 @@ function eventFaults(
   }
   const wrongAmount = amount === undefined ? null : amountFault(amount)
   if (wrongAmount !== null) fault('amount', wrongAmount)
-  if (currency !== undefined && !CURRENCIES.has(currency)) {
+  if (currency !== undefined && !isCurrency(currency)) {
     fault('currency', 'is not an ISO 4217 code; write three capital letters, such as "USD"')
   }
   if (Buffer.byteLength(JSON.stringify(metadata ?? {})) > METADATA_BYTES) {
