@@ -513,6 +513,38 @@ test('settings that became invalid are shown as they are, and neither published 
   }
 })
 
+test('a WEBHOOK step whose requests would all be refused is refused itself, with what is allowed', async (t) => {
+  const { own } = t.context
+  const { workflow } = await own.data('create_workflow', { name: 'Hook' })
+  const judge = async (url: string) => {
+    const steps = [
+      { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+      { id: 'hook', type: 'WEBHOOK', config: { url, method: 'POST' } },
+    ]
+    const graph = { steps, edges: [{ from: 'start', to: 'hook' }] }
+    const simulation = { definition: graph, sample: { email: 'ann@reader.example' } }
+    return [await configure(own, workflow, graph), await own.call('simulate_workflow', simulation)]
+  }
+  for (const url of [
+    'https://shop.example:8443/hook/{{email}}',
+    'http://shop.example:8080/hook',
+    'http://127.0.0.1/hook',
+    'http://[::1]/hook',
+  ]) {
+    for (const answer of await judge(url)) {
+      t.is(answer.status, 400, url)
+      const [fault] = details(answer)
+      t.is(fault?.stepId, 'hook')
+      t.regex(fault?.path ?? '', /steps\[1\]\.config\.url$/)
+    }
+  }
+  const [, answer] = await judge('https://shop.example:8443/hook')
+  t.regex(answer?.body.error, /does not lead to a public address on port 80 or 443$/)
+  for (const url of ['http://shop.example:443/hook', 'https://shop.example/{{email}}', 'https://1.1.1.1/']) {
+    t.is((await judge(url))[1]?.status, 200, url)
+  }
+})
+
 test('publishing freezes the emails, replaces the triggers and makes the tags', async (t) => {
   const { own, api } = t.context
   const workflow = await publishedOf(own)

@@ -31,6 +31,11 @@ export type WebAnswer = { url: string; status: number; headers: Record<string, s
 export type Web = {
   request(request: WebRequest): Promise<WebAnswer>
   /**
+   * Returns why no request to an http or https address can succeed, wherever its host leads; null if one may. The text
+   * continues a sentence that begins with the address.
+   */
+  faultOf(url: URL): string | null
+  /**
    * Opens a line for many requests to one host within seconds. When a kept connection breaks, a request may be
    * repeated, which the receiver must tolerate.
    */
@@ -77,6 +82,7 @@ export function createWeb(options: WebOptions = {}): Web {
   const single: Way = { find: (url) => findAddresses(options, url), agentOf: () => false }
   return {
     request: (request) => ask(request, single),
+    faultOf: (url) => (mayReach(options, url) ? null : unreachable(options)),
     openLine() {
       const way = keepWay(single)
       return { request: (request) => ask(request, way), close: () => way.close() }
@@ -158,16 +164,32 @@ function readUrl(text: string, base?: URL): URL {
  * trap.
  */
 async function findAddresses(options: WebOptions, url: URL): Promise<LookupAddress[]> {
-  const { allowPrivate = [], ports = PORTS, resolve = resolveName } = options
+  const { resolve = resolveName } = options
   const port = portOf(url)
   const host = hostOf(url)
   const family = isIP(host)
   const addresses = family === 0 ? await resolve(host).catch(() => []) : [{ address: host, family }]
-  const isAllowed = ({ address }: LookupAddress) =>
-    allowPrivate.includes(`${address}:${port}`) || (ports.includes(port) && isPublicAddress(address))
-  if (addresses.length > 0 && addresses.every(isAllowed)) return addresses
-  // The same message for a missing and for an internal host, so that internal names cannot be probed.
-  throw new WebFault('NOT_PUBLIC', `does not lead to a public address on port ${ports.join(' or ')}`)
+  const areAllowed = addresses.every(({ address }) => isAllowed(options, address, port))
+  if (addresses.length > 0 && areAllowed) return addresses
+  throw new WebFault('NOT_PUBLIC', unreachable(options))
+}
+
+function isAllowed({ allowPrivate = [], ports = PORTS }: WebOptions, address: string, port: number): boolean {
+  return allowPrivate.includes(`${address}:${port}`) || (ports.includes(port) && isPublicAddress(address))
+}
+
+/** Returns whether the port of a URL, and its host if that is an address, may be reached. */
+function mayReach(options: WebOptions, url: URL): boolean {
+  const port = portOf(url)
+  const host = hostOf(url)
+  if (isIP(host) !== 0) return isAllowed(options, host, port)
+  const { allowPrivate = [], ports = PORTS } = options
+  return ports.includes(port) || allowPrivate.some((each) => each.endsWith(`:${port}`))
+}
+
+/** The same words for a missing and for an internal host, so that internal names cannot be probed. */
+function unreachable({ ports = PORTS }: WebOptions): string {
+  return `does not lead to a public address on port ${ports.join(' or ')}`
 }
 
 async function resolveName(hostname: string): Promise<LookupAddress[]> {

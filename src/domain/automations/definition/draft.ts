@@ -16,6 +16,7 @@ import { fieldFaults } from './field-faults.ts'
 import { writeEmails } from './internal-email-rows.ts'
 import { namingEmails, planEmails } from './internal-emails.ts'
 import { type Automation, findAutomation, readAutomation, refuseStale } from './records.ts'
+import { requestUrl } from './step-faults.ts'
 import { type Reading, readDefinition, readSettings } from './validate.ts'
 
 /** A complete replacement of a draft, not yet validated. Undefined settings or goals keep their stored value. */
@@ -69,8 +70,8 @@ export async function saveDraft(call: Call, change: DraftChange): Promise<Workfl
 }
 
 /**
- * Returns a fault for each thing that the steps of a definition name and that does not exist or is of the wrong type.
- * Tags need not exist, because publishing creates them.
+ * Returns a fault for each thing that the steps of a definition name and that does not exist, is of the wrong type or
+ * cannot be reached. Tags need not exist, because publishing creates them.
  */
 export async function namedFaults(
   call: Call,
@@ -84,6 +85,7 @@ export async function namedFaults(
     ...missing,
     ...(await triggerFaults(call, readable)),
     ...(await fieldFaults(call, readable)),
+    ...addressFaults(call, readable),
   ]
 }
 
@@ -145,6 +147,15 @@ function tagNameFault(name: string): string | null {
   if (name.trim() === '') return 'is blank; a tag name has 1 to 100 characters'
   if (name !== name.trim()) return 'begins or ends with a blank; remove it'
   return /\p{Cc}/u.test(name) ? 'holds a control character, such as a line break; write one line' : null
+}
+
+/** Returns a fault for each WEBHOOK step whose requests would all be refused. */
+function addressFaults({ services }: Call, { steps }: Definition): Fault[] {
+  return steps.flatMap(({ id, type, config }, position) => {
+    const url = type === 'WEBHOOK' ? requestUrl(config.url) : null
+    const message = url && services.web.faultOf(url)
+    return message ? [{ stepId: id, path: `steps[${position}].config.url`, message }] : []
+  })
 }
 
 /** Replaces each unreadable step by an empty EXIT step, so that positions stay and nothing in it is checked. */

@@ -101,8 +101,13 @@ const OWN_HEADERS =
   /^(host|content-length|connection|transfer-encoding|upgrade|te|trailer|expect|webhook-.*)$/i
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
 
+/** Returns the address of a WEBHOOK step with stand-ins for its variables, or null if it is none. */
+export function requestUrl(url: string): URL | null {
+  return URL.parse(url.replaceAll(/\{\{[^{}]*\}\}/g, 'x'))
+}
+
 function urlFault(url: string): string | null {
-  const read = URL.parse(url.replaceAll(/\{\{[^{}]*\}\}/g, 'x'))
+  const read = requestUrl(url)
   const [origin = ''] = /^https?:\/\/[^/?#]*/i.exec(url) ?? []
   if (!read || origin === '') return 'is not an http or https address'
   if (origin.includes('{')) return 'has a variable in its host; variables may stand in path and query'
