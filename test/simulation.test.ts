@@ -76,7 +76,10 @@ test('walks what happens by itself, and from there what would happen elsewhere',
     'tag DONE→next',
   ])
   const [likely, clicked, other] = answer.ways
-  t.is(likely?.timeline[1]?.email?.subject, 'Welcome, Ann of pro')
+  t.like(likely?.timeline[1]?.email, {
+    subject: 'Welcome, Ann of pro',
+    from: `hello@${organization.domain}`,
+  })
   t.is(likely?.timeline[2]?.until, '2027-01-07T09:00:00.000Z')
   t.like(likely?.end, { status: 'COMPLETED', exitReason: 'END', at: '2027-01-07T09:00:00.000Z' })
   t.deepEqual(clicked?.branchOf, { way: 1, visit: 3 })

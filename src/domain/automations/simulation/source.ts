@@ -27,7 +27,7 @@ export type Source = {
 }
 
 type Person = { name: string | null; email: string; phone: string | null }
-type Written = { id: string; subject: string; preview: string | null; from: string | null }
+type Written = { id: string; subject: string; preview: string | null; senderId: string | null }
 
 /** Reads the draft of a workflow, or validates a given definition. Throws with all faults. */
 export async function readSource(
@@ -50,11 +50,13 @@ export async function readEmails(
   person: Person,
 ): Promise<Map<string, ShownEmail>> {
   const stored = await readWritten(call, definition)
+  const senders = await readSenders(call, definition, [...stored.values()])
   return new Map(
     definition.steps.flatMap((step) => {
       if (step.type !== 'EMAIL') return []
       const { campaignId, transactional, ...given } = step.config
       const written = stored.get(readId('cmp', campaignId ?? '') ?? '')
+      const senderId = readId('snd', given.senderId ?? '') ?? written?.senderId ?? null
       const compiled = compileContent({
         contentType: 'MARKDOWN',
         source: '',
@@ -74,7 +76,7 @@ export async function readEmails(
             variables,
             urls: { unsubscribe: '', online: '' },
           })
-          const lines = { subject, preview: preheader, from: written?.from ?? null }
+          const lines = { subject, preview: preheader, from: senders.get(senderId) ?? null }
           shown.set(key, lines)
           return lines
         },
@@ -117,10 +119,31 @@ async function readWritten({ em, organization }: Call, { steps }: Definition): P
   if (ids.length === 0) return new Map()
   const found = await rows<Written>(
     em,
-    sql`select campaign.id, campaign.subject, campaign.preview, sender.email as from from campaign
-      left join sender on sender.organization_id = campaign.organization_id
-        and (sender.id = campaign.sender_id or (campaign.sender_id is null and sender.is_default))
-      where campaign.organization_id = ${organization.id} and campaign.id = any(${array(ids, 'uuid')})`,
+    sql`select id, subject, preview, sender_id as "senderId" from campaign
+      where organization_id = ${organization.id} and id = any(${array(ids, 'uuid')})`,
   )
   return new Map(found.map((email) => [email.id, email]))
+}
+
+/** Returns the addresses of the senders of these emails by their ids, and that of the default sender by null. */
+async function readSenders(
+  { em, organization }: Call,
+  { steps }: Definition,
+  stored: readonly Written[],
+): Promise<Map<string | null, string>> {
+  const ids = [
+    ...steps.flatMap((step) =>
+      step.type === 'EMAIL' ? (readId('snd', step.config.senderId ?? '') ?? []) : [],
+    ),
+    ...stored.flatMap(({ senderId }) => senderId ?? []),
+  ]
+  const found = await rows<{ id: string; email: string; isDefault: boolean }>(
+    em,
+    sql`select id, email, is_default as "isDefault" from sender
+      where organization_id = ${organization.id} and (is_default or id = any(${array(ids, 'uuid')}))`,
+  )
+  const addresses = new Map<string | null, string>(found.map(({ id, email }) => [id, email]))
+  const standard = found.find(({ isDefault }) => isDefault)
+  if (standard) addresses.set(null, standard.email)
+  return addresses
 }
