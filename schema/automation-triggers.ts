@@ -1,6 +1,6 @@
 import Type, { type Static, type TSchema } from 'typebox'
 
-import { Filters, WhereList } from './audience.ts'
+import { CUSTOM_FIELD_PREFIX, Filters, WhereList } from './audience.ts'
 import { DateField, DIRECTIONS, Duration, EventType, TagNames, TimeOfDay } from './automation-parts.ts'
 import { closed, defaulted, nullable, oneOf } from './define.ts'
 
@@ -27,7 +27,7 @@ export type TriggerType = (typeof TRIGGER_TYPES)[number]
 export const TIMED_TRIGGERS = ['DATE_FIELD', 'SCHEDULE', 'INACTIVITY'] as const
 export type TimedTriggerType = (typeof TIMED_TRIGGERS)[number]
 
-/** Fields that every subscriber has; any other name refers to a custom field. */
+/** Fields that every subscriber has; any other name refers to a custom field, also without its prefix. */
 export const BUILT_IN_FIELDS = ['email', 'name', 'phone', 'country'] as const
 
 /** The events that runs of a workflow emit. */
@@ -56,8 +56,8 @@ export const TRIGGER_CONFIGS = {
     type: Type.Literal('FIELD_UPDATED'),
     field: Type.String({
       minLength: 1,
-      maxLength: 64,
-      description: `The field: ${BUILT_IN_FIELDS.join(', ')}, or the name of a custom field.`,
+      maxLength: CUSTOM_FIELD_PREFIX.length + 64,
+      description: `The field: ${BUILT_IN_FIELDS.join(', ')}, or the name of a custom field, as \`customFields.<name>\` if it has the name of one of these.`,
     }),
     from: Type.Optional(FieldValue),
     to: Type.Optional(FieldValue),

@@ -126,6 +126,32 @@ test('FIELD_UPDATED listens to one field, and to the values it comes from and go
   })
 })
 
+test('FIELD_UPDATED tells a custom field from the built-in one of the same name', async (t) => {
+  const organization = await api.organization()
+  const fields = { country: 'north', status: 'new' }
+  const subscriber = await person(organization, 'ann', { country: 'FR', fields })
+  const workflows = {
+    builtIn: await live(organization, { type: 'FIELD_UPDATED', field: 'country' }),
+    custom: await live(organization, { type: 'FIELD_UPDATED', field: 'customFields.country', to: 'south' }),
+    status: await live(organization, { type: 'FIELD_UPDATED', field: 'status' }),
+    prefixed: await live(organization, { type: 'FIELD_UPDATED', field: 'customFields.status' }),
+  }
+  const counts = async () => {
+    const counted = Object.entries(workflows).map(
+      async ([name, id]) => [name, await runs(organization, id)] as const,
+    )
+    return Object.fromEntries(await Promise.all(counted))
+  }
+  await organization.data('update_subscriber', { subscriber, country: 'DE' })
+  await organization.data('add_suppression', { email: 'ann@reader.example' })
+  t.deepEqual(await counts(), { builtIn: 1, custom: 0, status: 0, prefixed: 0 })
+  await organization.data('update_subscriber', { subscriber, fields: { country: 'south', status: 'old' } })
+  t.deepEqual(await counts(), { builtIn: 1, custom: 1, status: 1, prefixed: 1 })
+  const absent = { type: 'FIELD_UPDATED', field: 'customFields.name' } as const
+  const { body } = await draft(organization, absent, {})
+  t.regex(body.details[0].message, /there is no field "customFields\.name"/)
+})
+
 test("the days in the conditions of an event are those of the organization's time zone", async (t) => {
   const organization = await api.organization()
   await organization.data('update_organization_settings', { timezone: 'Pacific/Auckland' })

@@ -175,7 +175,9 @@ const EVENTS = `
       select event.id, organization, event.subscriber_id, event.type, event.data, record_events.cause
       from unnest(ids, people, types, facts) as event (id, subscriber_id, type, data);
     may_start := exists (select from (select distinct event.type, coalesce(lower(event.data ->> 'tag'),
-          event.data ->> 'segmentId', case event.type when 'FIELD_UPDATED' then event.data ->> 'field' end, '') as subject
+          event.data ->> 'segmentId', case event.type when 'FIELD_UPDATED' then
+            case event.data ->> 'custom' when 'true' then 'customFields.' else '' end || (event.data ->> 'field') end,
+          '') as subject
         from unnest(types, facts) as event (type, data)) as event
       cross join lateral (values ('EVENT', event.type), (event.type, event.subject), (event.type, ''))
         as asked (type, key)

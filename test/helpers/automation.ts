@@ -7,6 +7,7 @@ import type { WorkflowStatus } from '../../schema/values.ts'
 import type { Call } from '../../src/catalogue/tool.ts'
 import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
 import { execute, json, rows } from '../../src/database.ts'
+import { keyOfField, readUpdatedField } from '../../src/domain/automations/triggers/updated-field.ts'
 import { newId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
 
@@ -161,7 +162,7 @@ function matchKeys(config: TriggerConfig): string[] {
     return config.tagNames.map((name) => name.toLowerCase())
   if ('segmentId' in config) return [config.segmentId]
   if (config.type === 'EVENT') return [config.eventType]
-  if ('field' in config) return [config.field]
+  if (config.type === 'FIELD_UPDATED') return [keyOfField(readUpdatedField(config.field))]
   if (config.type === 'WORKFLOW_EVENT') return [`${config.workflowId}/${config.event}`]
   return config.type === 'MANUAL' ? [] : ['']
 }

@@ -23,6 +23,7 @@ import { webhookSecret } from '../../webhooks/signature.ts'
 import { goalIds, goalStepFaults, goalWarnings, readGoals, windowFaultsOf } from '../goals/goal-faults.ts'
 import { countActiveRuns } from '../runs/runs.ts'
 import { syncTriggerSchedules } from '../triggers/trigger-schedules.ts'
+import { keyOfField, readUpdatedField } from '../triggers/updated-field.ts'
 import { syncWebhooks } from '../webhooks/inbound-webhooks.ts'
 import { goalReferenceFaults, namedFaults } from './draft.ts'
 import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from './lifecycle.ts'
@@ -194,7 +195,11 @@ async function replaceTriggers(
   const triggers = definition.steps.flatMap((step) => {
     if (step.type !== 'TRIGGER' || NOT_BY_EVENTS.has(step.config.type)) return []
     const { type } = step.config
-    return keysOf(step.config).map((key) => ({ stepId: step.id, type, key }))
+    return keysOf(step.config).map((key) => ({
+      stepId: step.id,
+      type,
+      key: type === 'FIELD_UPDATED' ? keyOfField(readUpdatedField(key)) : key,
+    }))
   })
   await execute(
     em,

@@ -1,4 +1,4 @@
-import { BUILT_IN_FIELDS, type TriggerConfigs } from '../../../../schema/automation-triggers.ts'
+import type { TriggerConfigs } from '../../../../schema/automation-triggers.ts'
 import type { StepOf } from '../../../../schema/automation.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
@@ -8,6 +8,7 @@ import { REVENUE } from '../../subscribers/history.ts'
 import { tagEvents } from '../../subscribers/tags.ts'
 import { entryDataOf } from '../triggers/due-people.ts'
 import { CATCH_UP_MS, nextDate } from '../triggers/trigger-times.ts'
+import { readUpdatedField } from '../triggers/updated-field.ts'
 import type { World } from './place.ts'
 import { type State, withField } from './state.ts'
 
@@ -115,8 +116,8 @@ function tagged(
 
 /** Without `to`, the field is assumed to have been set to its current value. */
 function updated({ subject, timezone }: World, config: TriggerConfigs['FIELD_UPDATED'], state: State): Fired {
-  const { type, field, from = null, to } = config
-  const custom = !BUILT_IN_FIELDS.some((name) => name === field)
+  const { type, from = null, to } = config
+  const { field, custom } = readUpdatedField(config.field)
   const now = (custom ? state.fields[field] : subject.person[field]) ?? null
   if (to === undefined || to === now) return { type, data: { field, custom, from, to: now } }
   const data = { field, custom, from: from ?? now, to }

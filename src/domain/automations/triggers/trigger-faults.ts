@@ -11,6 +11,7 @@ import { encodeId, readId } from '../../../ids.ts'
 import { customFieldTypes } from '../../audience/references.ts'
 import { COUNTRIES } from '../../countries.ts'
 import { type FieldScalar, storedFault } from '../../subscribers/fields.ts'
+import { readUpdatedField } from './updated-field.ts'
 
 type Placed = { step: Step; path: string }
 type Trigger = { step: StepOf<'TRIGGER'>; path: string }
@@ -69,15 +70,16 @@ async function fieldFaults(call: Call, triggers: readonly Trigger[]): Promise<Fa
   if (named.length === 0) return []
   const { id: organizationId, timezone } = call.organization
   const types = await customFieldTypes(call.em, organizationId)
-  const known = [...BUILT_IN_FIELDS, ...types.keys()]
   return named.flatMap(({ stepId, config, path }): Fault[] => {
-    const { field } = config
-    if (!known.includes(field)) {
-      const message = `there is no field ${JSON.stringify(field)}; ${didYouMean(field, known)}`
+    const { field, custom } = readUpdatedField(config.field)
+    const type = custom ? types.get(field) : undefined
+    if (custom && !type) {
+      const known = [...BUILT_IN_FIELDS, ...types.keys()]
+      const message = `there is no field ${JSON.stringify(config.field)}; ${didYouMean(field, known)}`
       return [{ stepId, path: `${path}.field`, message }]
     }
     return (['from', 'to'] as const).flatMap((member) => {
-      const message = valueFault(config[member] ?? null, field, types.get(field), timezone)
+      const message = valueFault(config[member] ?? null, field, type, timezone)
       return message === null ? [] : [{ stepId, path: `${path}.${member}`, message }]
     })
   })

@@ -12,6 +12,7 @@ import { loadVersions, type Version } from '../definition/versions.ts'
 import { enrol, MOST_DEPTH } from '../entry/enrolment.ts'
 import type { Candidate } from '../entry/run-inserts.ts'
 import { type Decision, recordDecisions } from '../runs/decisions.ts'
+import { keyOfField } from './updated-field.ts'
 
 /**
  * An event that may start runs. `depth` is the number of runs that, each led to by the one before, led to this event.
@@ -206,7 +207,10 @@ function triggersOf({ type, data }: RecordedEvent): { type: string; key: string 
     case 'TAG_REMOVED':
       return typeof data.tag === 'string' ? [...triggers, { type, key: data.tag }] : triggers
     case 'FIELD_UPDATED':
-      return [...triggers, { type, key: String(data.field) }]
+      return [
+        ...triggers,
+        { type, key: keyOfField({ field: String(data.field), custom: data.custom === true }) },
+      ]
     case 'SEGMENT_ENTERED':
     case 'SEGMENT_EXITED':
       return [...triggers, { type, key: String(data.segmentId) }]
