@@ -2,6 +2,7 @@ import { IMPORTED_STATUSES, type ImportedStatus } from '../../../schema/import.t
 import type { FieldType } from '../../../schema/values.ts'
 import { readMoment } from '../audience/moment.ts'
 import type { FieldScalar } from '../subscribers/fields.ts'
+import { readTagCell } from '../subscribers/tag-cell.ts'
 import type { Target } from './columns.ts'
 import type { ImportRow } from './read-rows.ts'
 
@@ -59,7 +60,7 @@ export function toRow(
     const cell = cells[index] ?? ''
     if (target === null || cell === '') continue
     if (target === 'name') names.push(cell)
-    else if (target === 'tags') labels.push(...tagsOf(cell))
+    else if (target === 'tags') labels.push(...readTagCell(cell))
     else if (target === 'country') row.country = cell.toUpperCase()
     else if (target === 'status') {
       const found = IMPORTED_STATUSES.find((each) => each === cell.toUpperCase())
@@ -75,13 +76,6 @@ export function toRow(
   if (names.length > 0) row.name = names.join(' ')
   if (labels.length > 0) row.tags = labels
   return { ...row, fields }
-}
-
-function tagsOf(cell: string): string[] {
-  return cell
-    .split(/[;,]/)
-    .map((name) => name.trim())
-    .filter(Boolean)
 }
 
 /** Converts a cell to its type. A cell of another type stays text, so that validation can report it. */

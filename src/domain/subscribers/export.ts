@@ -5,6 +5,7 @@ import type { ExportedSubscriber } from '../../../schema/subscriber.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { rows } from '../../database.ts'
 import type { FieldScalar } from './fields.ts'
+import { writeTagCell } from './tag-cell.ts'
 
 /**
  * Returns subscribers as CSV (RFC 4180) with a column per custom field. A cell that a spreadsheet would run as a
@@ -17,7 +18,7 @@ export async function toCsv(call: Call, subscribers: readonly ExportedSubscriber
     name,
     phone,
     status,
-    tags.join(', '),
+    writeTagCell(tags),
     // As text, because the CSV library does not escape numbers, which may begin with a minus.
     ...names.map((field) => (Object.hasOwn(customFields, field) ? text(customFields[field]) : '')),
     createdAt,
