@@ -80,7 +80,7 @@ export function publicRoutes(services: Services): Router {
 function showRecipient(ctx: Context, token: string, recipient: LinkRecipient | null): void {
   if (!recipient) return showInvalidLink(ctx, token)
   const { organization, email, isUnsubscribed } = recipient
-  const known = { organization, email: maskEmail(email) }
+  const known = { organization, ...(email !== null && { email: maskEmail(email) }) }
   const page = isUnsubscribed
     ? unsubscribePage({ ...known, state: 'done' })
     : unsubscribePage({ ...known, state: 'ask', actionUrl: `/u/${token}` })

@@ -8,7 +8,7 @@ import { type Outcome, recordOutcomes, tick } from '../src/delivery/tick.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { eraseSubscriber } from '../src/domain/subscribers/erasure.ts'
-import { newId, readId } from '../src/ids.ts'
+import { decodeId, encodeId, newId, readId } from '../src/ids.ts'
 import type { Answer, TestApi, TestOrganization } from './helpers/api.ts'
 import { campaignUnderWay } from './helpers/campaign-under-way.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -315,6 +315,12 @@ for (const email of ['ann@x-reader.example', '50%_off@x-reader.example']) {
   })
 }
 
+/** Returns the unsubscribe link in an email to this person. */
+function unsubscribeLink({ id: organizationId }: TestOrganization, person: string): string {
+  const ids = { organizationId, messageId: newId(), subscriberId: decodeId('sub', person) }
+  return `/u/${signToken(api.services.config.secret, { kind: 'unsubscribe', ...ids })}`
+}
+
 test('a run ends, waiting emails are not sent, and links of old emails lead nowhere', async (t) => {
   const organization = await api.organization()
   const email = `q${newId()}@reader.example`
@@ -354,7 +360,13 @@ test('a run ends, waiting emails are not sent, and links of old emails lead nowh
     404,
   )
   t.is((await api.request('GET', `/v/${signToken(secret, { kind: 'view', ...ids })}`)).status, 404)
-  t.is((await api.request('POST', `/u/${signToken(secret, { kind: 'unsubscribe', ...ids })}`)).status, 404)
+  for (const method of ['GET', 'POST']) {
+    const page = await api.request(method, unsubscribeLink(organization, subscriber.id))
+    t.is(page.status, 200)
+    t.regex(page.body, /You are unsubscribed/)
+    t.notRegex(page.body, /@reader/)
+    t.is((await api.request(method, unsubscribeLink(organization, encodeId('sub', newId())))).status, 404)
+  }
   await api.request('GET', `/o/${signToken(secret, { kind: 'open', ...ids })}.gif`, { headers: BROWSER })
   await api.settleVisits()
   const event = await row(
@@ -384,8 +396,11 @@ test('an erased address stays suppressed under its hash, until it is reactivated
   const again = await organization.data('get_subscriber', { email })
   t.not(again.subscriber.id, subscriber.id)
   t.is((await send(organization, email)).status, 409)
+  const oldLink = unsubscribeLink(organization, subscriber.id)
+  t.is((await api.request('GET', oldLink)).status, 200)
   await organization.data('reactivate_subscriber', { subscriberId: again.subscriber.id })
   t.is((await send(organization, email)).status, 200)
+  t.is((await api.request('GET', oldLink)).status, 404, 'it would not tell the truth')
   const other = await api.organization()
   t.is((await send(other, email)).status, 200, 'the hash is of one organization')
 })

@@ -84,6 +84,26 @@ export async function findNamedReader(
   )
 }
 
+/**
+ * Returns the name of the organization that erased this person (uuids) and keeps their address from getting email; null
+ * if it did not, or if they have come back since.
+ */
+export async function findForgetter(
+  em: EntityManager,
+  organizationId: string,
+  subscriberId: string,
+): Promise<string | null> {
+  const found = await row<{ name: string }>(
+    em,
+    sql`select organization.name from erasure
+      join suppression on suppression.organization_id = erasure.organization_id
+        and suppression.email_key = erasure.email_key
+      join organization on organization.id = erasure.organization_id
+      where erasure.organization_id = ${organizationId} and erasure.subscriber_id = ${subscriberId}`,
+  )
+  return found?.name ?? null
+}
+
 /** The column of each member of a record, from the tables or aliases `subscriber` and `stat`. */
 const RECORD_COLUMNS: Readonly<Record<keyof Subscriber, RawBuilder<unknown>>> = {
   id: sql`subscriber.id`,
