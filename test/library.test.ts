@@ -40,6 +40,9 @@ test('settings change one by one, and what is left out stays', async (t) => {
 
   const other = await api.organization()
   t.like((await other.data('update_organization_settings')).organization, { confirmationEmail: null })
+
+  const reset = await organization.data('update_organization_settings', { confirmationEmail: null })
+  t.like(reset.organization, { name: 'Analytical Engines', doubleOptIn: true, confirmationEmail: null })
 })
 
 test('a call that gives no setting changes nothing, not even the time of the last change', async (t) => {

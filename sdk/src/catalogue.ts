@@ -2956,7 +2956,7 @@ export type UpdateOrganizationSettingsInput = {
   timezone?: string
   /** Whether new subscribers must first confirm through a link in an email. */
   doubleOptIn?: boolean
-  confirmationEmail?: ConfirmationEmail
+  confirmationEmail?: ConfirmationEmail | null
 }
 
 export type UpdateOrganizationSettingsOutput = {
@@ -3613,7 +3613,7 @@ export type Tools = {
   get_org_stats: { input: GetOrgStatsInput; output: GetOrgStatsOutput }
   /** Returns the writing style of the organization: persona, audience and vocabulary. Call it before writing email content. */
   get_writing_style: { input: GetWritingStyleInput; output: GetWritingStyleOutput }
-  /** Changes the name, the time zone, double opt-in and the confirmation email of the organization, and returns these settings. Omitted settings keep their values; call it without any to read them. */
+  /** Changes the name, the time zone, double opt-in and the confirmation email of the organization, and returns these settings. Omitted settings keep their values; `confirmationEmail: null` restores the standard email. Call it without any to read them. */
   update_organization_settings: {
     input: UpdateOrganizationSettingsInput
     output: UpdateOrganizationSettingsOutput

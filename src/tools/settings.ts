@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-import { closed } from '../../schema/define.ts'
+import { closed, nullable } from '../../schema/define.ts'
 import {
   ConfirmationEmail,
   ORGANIZATION_LIMITS,
@@ -21,7 +21,7 @@ export const updateOrganizationSettings = defineTool({
   name: 'update_organization_settings',
   title: 'Update organization settings',
   description:
-    'Changes the name, the time zone, double opt-in and the confirmation email of the organization, and returns these settings. Omitted settings keep their values; call it without any to read them.',
+    'Changes the name, the time zone, double opt-in and the confirmation email of the organization, and returns these settings. Omitted settings keep their values; `confirmationEmail: null` restores the standard email. Call it without any to read them.',
   group: 'organization',
   effect: 'write',
   permission: 'organization',
@@ -40,7 +40,7 @@ export const updateOrganizationSettings = defineTool({
     doubleOptIn: Type.Optional(
       Type.Boolean({ description: 'Whether new subscribers must first confirm through a link in an email.' }),
     ),
-    confirmationEmail: Type.Optional(ConfirmationEmail),
+    confirmationEmail: Type.Optional(nullable(ConfirmationEmail)),
   }),
   output: closed({ organization: OrganizationSettings }),
   handler: async (call, input) => ({ organization: await changeSettings(call, input) }),

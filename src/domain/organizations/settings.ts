@@ -16,12 +16,12 @@ import { lockSegments } from '../segments/lock.ts'
 import { retakeMembers } from '../segments/watch.ts'
 import { characters, nameLine, oneLine, timestamp } from '../text.ts'
 
-/** The input of update_organization_settings; absent members stay as they are. */
+/** The input of update_organization_settings; absent members stay as they are, null restores the standard. */
 export type SettingsPatch = {
   name?: string | undefined
   timezone?: string | undefined
   doubleOptIn?: boolean | undefined
-  confirmationEmail?: ConfirmationEmail | undefined
+  confirmationEmail?: ConfirmationEmail | null | undefined
 }
 
 /** The input of update_writing_style; an empty text clears. */
@@ -40,7 +40,7 @@ export async function changeSettings(call: Call, patch: SettingsPatch): Promise<
     ...(doubleOptIn === undefined ? [] : [sql`double_opt_in = ${doubleOptIn}`]),
     ...(confirmationEmail === undefined
       ? []
-      : [sql`confirmation_email = ${json(readConfirmationEmail(confirmationEmail))}`]),
+      : [sql`confirmation_email = ${confirmationEmail && json(readConfirmationEmail(confirmationEmail))}`]),
   ]
   const before = timezone === null ? null : await lockTimeZone(call)
   const own = sql`id = ${call.organization.id}`
