@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 
 import test from 'ava'
 
+import { ROUTES } from '../api/routes.ts'
 import { type Answer, startApi, type TestApi } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
 
@@ -457,4 +458,29 @@ test('the page of examples runs as it is written', async (t) => {
   t.regex(answers[0] ?? '', /^\{"id":"eml_[0-9a-z]{26}"\}$/)
   t.regex(stdout, /"status":"SCHEDULED"/)
   t.regex(stdout, /"tags":\["vip"\],"customFields":\{"plan":"team"\}/)
+})
+
+test('the pages on the HTTP API and on webhooks name every address of REST', (t) => {
+  const pages = ['http-api', 'webhooks'].map((page) =>
+    readFileSync(new URL(`../docs/${page}.md`, import.meta.url), 'utf8'),
+  )
+  const named = new Set<string>()
+  for (const [, cell = ''] of pages.join('\n').matchAll(/^\| (`[^|]*)\|/gm)) {
+    // "`GET`, `POST /tags`": methods without a path belong to the next path.
+    let methods: string[] = []
+    for (const [, code = ''] of cell.matchAll(/`([^`]+)`/g)) {
+      const [method = '', path] = code.split(' ')
+      methods.push(method)
+      if (path === undefined) continue
+      for (const each of methods) named.add(`${each} ${path.replaceAll(/\{\w+\}/g, '{}')}`)
+      methods = []
+    }
+  }
+  const served = ROUTES.map(
+    ({ method, path }) => `${method.toUpperCase()} /api/v2${path.replaceAll(/:\w+/g, '{}')}`,
+  )
+  t.deepEqual(
+    served.filter((address) => !named.has(address)),
+    [],
+  )
 })
