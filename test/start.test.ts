@@ -1,5 +1,5 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -90,6 +90,7 @@ function livingParts(environment: NodeJS.ProcessEnv): string[] {
 
 test('one start runs everything on the given address, a second says where, a stop leaves nothing running', async (t) => {
   const environment: NodeJS.ProcessEnv = { ...(await freshPlace(t)), POSTLOOM_HOST: '127.0.0.2' }
+  environment['MAILBOX_FILE'] = join(stateOf(environment), 'mail', 'kept.sqlite')
   const service = start(t, environment)
   await ready(service)
 
@@ -100,6 +101,7 @@ test('one start runs everything on the given address, a second says where, a sto
   t.is(dev.baseUrl, `http://127.0.0.2:${environment['API_PORT']}`)
   t.is(dev.temporal.address, `127.0.0.1:${environment['TEMPORAL_PORT']}`)
   t.true(service.output().includes(`Bearer ${dev.apiToken}`))
+  t.true(existsSync(environment['MAILBOX_FILE']))
   t.is(statSync(stateOf(environment)).mode & 0o777, 0o700)
   t.is(statSync(join(stateOf(environment), 'dev.json')).mode & 0o777, 0o600)
   t.deepEqual(livingParts(environment).sort(), [

@@ -89,7 +89,7 @@ export async function readSettings(env: Environment, say: (line: string) => void
       SMTP_TLS_KEY: env['SMTP_TLS_KEY'] || (isDevelopment ? developmentCertificate.keyFile : undefined),
       MAILBOX_PORT: String(ports.mailbox),
       MAILBOX_SMTP_PORT: String(ports.mailboxSmtp),
-      MAILBOX_FILE: join(stateDirectory, 'mailbox.sqlite'),
+      MAILBOX_FILE: env['MAILBOX_FILE'] || join(stateDirectory, 'mailbox.sqlite'),
       POSTLOOM_OWN_TEMPORAL: hasOwnTemporal ? '1' : undefined,
       TEMPORAL_ADDRESS: addresses.temporal.address,
       TEMPORAL_NAMESPACE: addresses.temporal.namespace,
