@@ -3,13 +3,8 @@ import Type, { type TSchema } from 'typebox'
 import { ROUTES } from '../../api/routes.ts'
 import { closed } from '../../schema/define.ts'
 import { Postloom } from '../../sdk/src/index.ts'
-import {
-  type Failure,
-  type FailureCode,
-  FAILURES,
-  type Fault,
-  toolCode,
-} from '../../src/catalogue/failure.ts'
+import { Failure, type FailureCode, FAILURES, type Fault, toolCode } from '../../src/catalogue/failure.ts'
+import { readInput } from '../../src/catalogue/input.ts'
 import { findOperation } from '../../src/catalogue/registry.ts'
 import { bare, type Reply, type Route, v1Reply } from '../../src/catalogue/route.ts'
 import type { Tool } from '../../src/catalogue/tool.ts'
@@ -100,12 +95,14 @@ export const TOOLS_DOOR: Door & { post: Post } = {
 /** The REST routes of one version. */
 function restDoor(version: 'v1' | 'v2'): Door {
   const refusing: Door['refusing'] = (failure, { operation, input }) => {
-    const route = routeOf(version, findOperation(operation))
+    const tool = findOperation(operation)
+    const route = routeOf(version, tool)
     const [name, statusCode] = FAILURES[codeInAddress(failure, route, input)].rest
-    const { message, details } = failure
+    const worded = wordedInParts(failure, route, tool, input)
+    const { message, details } = worded
     const body =
       version === 'v1'
-        ? { success: false, message: sentence(failure) }
+        ? { success: false, message: sentence(worded) }
         : { name, message, statusCode, ...(details !== undefined && { details }) }
     return { status: statusCode, body }
   }
@@ -322,6 +319,22 @@ function codeInAddress({ code, details }: Failure, route: Route | undefined, inp
   const names = route.method === 'get' ? Object.keys(input) : parametersOf(route)
   const isThere = details.some((fault: Fault) => names.includes(fault.path.split(/[.[]/, 1)[0] ?? ''))
   return isThere ? 'INVALID_PARAMETER' : code
+}
+
+/** REST names the part of the request that has a fault, and suggests no member that the path provides. */
+function wordedInParts(failure: Failure, route: Route | undefined, tool: Tool, input: object): Failure {
+  if (!route || (failure.code !== 'INVALID_INPUT' && failure.code !== 'MISSING_FIELD')) return failure
+  const places = parametersOf(route)
+  const inPath = new Set(places.flatMap((place) => [place, ...(route.input?.standsFor[place] ?? [])]))
+  const other = route.method === 'get' ? 'The query' : 'The body'
+  const partOf = (path: string) => (inPath.has(path.split(/[.[]/, 1)[0] ?? '') ? 'The path' : other)
+  try {
+    readInput(tool, input, { inPath, partOf })
+    return failure
+  } catch (error) {
+    if (error instanceof Failure) return error
+    throw error
+  }
 }
 
 /** The frozen v1 operation that sends an email; ROUTES does not contain it. */
