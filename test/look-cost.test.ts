@@ -28,7 +28,7 @@ import { ensureTags } from '../src/domain/subscribers/tags.ts'
 import { browseDeliveries } from '../src/domain/webhooks/deliveries.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
 import { decodeId, encodeId, newId, NIL_ID } from '../src/ids.ts'
-import { edges, makeTenant, publish, step, type Tenant } from './helpers/automation.ts'
+import { edges, emailStep, makeTenant, publish, step, type Tenant } from './helpers/automation.ts'
 import { UNFOLLOWED } from './helpers/control.ts'
 import { type TestServices, testServices } from './helpers/database.ts'
 import { watchStatements } from './helpers/statements.ts'
@@ -697,3 +697,21 @@ test.serial(
     t.is(hashed.rows[0].calls, 1)
   },
 )
+
+test.serial('the uses of a tag are not looked for in the content of emails', async (t) => {
+  const tenant = await makeTenant(services)
+  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), emailStep('email')]
+  const { versionId } = await publish(services, tenant, { steps, edges: edges(['start', 'email']) })
+  // A search would find this attribute, which says nothing about tags.
+  const content = { type: 'doc', content: [{ type: 'other', attrs: { tagNames: ['vip'] } }] }
+  await execute(
+    crossOrganization(services),
+    sql`with published as (
+        update automation set published_version_id = ${versionId} where organization_id = ${tenant.id})
+      update automation_version set definition = jsonb_set(definition, '{emails,email,content}', ${json(content)})
+      where organization_id = ${tenant.id}`,
+  )
+  await tenant.within((call) => ensureTags(call, ['vip']))
+  const { warnings } = await tenant.within((call) => summarizeTagDeletion(call, { name: 'vip' }))
+  t.deepEqual(warnings, [])
+})
