@@ -23,6 +23,7 @@ import { deleteCampaign } from '../src/domain/campaigns/update.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { readSnippet } from '../src/domain/library/snippets.ts'
 import { eraseSubscriber, NO_ADDRESS } from '../src/domain/subscribers/erasure.ts'
+import { listSuppressions } from '../src/domain/subscribers/suppressions.ts'
 import { deleteTag, summarizeTagDeletion } from '../src/domain/subscribers/tag-records.ts'
 import { ensureTags } from '../src/domain/subscribers/tags.ts'
 import { browseDeliveries } from '../src/domain/webhooks/deliveries.ts'
@@ -714,4 +715,21 @@ test.serial('the uses of a tag are not looked for in the content of emails', asy
   await tenant.within((call) => ensureTags(call, ['vip']))
   const { warnings } = await tenant.within((call) => summarizeTagDeletion(call, { name: 'vip' }))
   t.deepEqual(warnings, [])
+})
+
+test.serial('suppressions of one reason are listed without reading the others', async (t) => {
+  const tenant = await makeTenant(services)
+  await execute(
+    crossOrganization(services),
+    sql`insert into suppression (id, organization_id, email_key, reason, source)
+      select new_id(), ${tenant.id}, 'q' || n || '@example.com', case when n <= 3 then 'MANUAL' else 'HARD_BOUNCE' end,
+        'report' from generate_series(1, ${MANY}::int) n`,
+  )
+  await execute(crossOrganization(services), sql`analyze suppression`)
+  const read = await readFrom(tenant, 'suppression', async (call) => {
+    const { suppressions } = await listSuppressions(call, { reason: 'MANUAL', limit: 50 })
+    t.is(suppressions.length, 3)
+  })
+  t.log(`${read} rows and index entries`)
+  t.true(read < 100, `${read} rows and index entries`)
 })

@@ -118,6 +118,7 @@ export class M002Audience extends Migration {
         primary key (organization_id, id),
         unique (organization_id, email_key)
       );
+      create index on suppression (organization_id, reason, id);
 
       -- Returns the hash by which an erased address is recognized, salted by organization, so that two cannot compare
       -- theirs. It uses only immutable functions, so that it is inlined. Backslashes are doubled, because the cast

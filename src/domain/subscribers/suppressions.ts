@@ -43,7 +43,7 @@ export async function listSuppressions(
     sql`select id, case when email_key like 'sha256:%' then null else email_key end as email, reason, source,
         created_at as "createdAt"
       from suppression where organization_id = ${organization.id}
-        and (${reason}::text is null or reason = ${reason}) ${walk.part(sql`id`)}`,
+        ${reason === null ? sql`` : sql`and reason = ${reason}`} ${walk.part(sql`id`)}`,
   )
   const { page, hasMore } = walk.page(found)
   const last = page.at(-1)
