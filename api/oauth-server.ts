@@ -4,11 +4,11 @@ import type Koa from 'koa'
 import type { Context } from 'koa'
 import { type Client, type Configuration, errors, interactionPolicy, Provider } from 'oidc-provider'
 
-import { formSecurityPolicy } from '../src/public/page-frame.ts'
 import { lostSignInPage } from '../src/public/sign-in-pages.ts'
 import { keepInDatabase } from '../src/public/sign-in.ts'
 import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
+import { showPage } from './page.ts'
 
 /** The scopes of clients; each is the effect of the tools that it opens. */
 export const SCOPES = ['read', 'draft'] as const
@@ -50,9 +50,7 @@ export function createOAuthServer(services: Services): Provider {
       jwks: '/oauth/keys',
     },
     async renderError(ctx, { error, error_description: described }) {
-      ctx.type = 'text/html; charset=utf-8'
-      ctx.set('Content-Security-Policy', formSecurityPolicy())
-      ctx.body = lostSignInPage(error === 'server_error' ? undefined : described)
+      showPage(ctx, ctx.status, lostSignInPage(reasonOf(error, described)))
     },
   })
   // speakAs() sets the headers that it trusts.
@@ -65,6 +63,16 @@ export function createOAuthServer(services: Services): Provider {
   const app: Koa = server
   app.on('error', (error: unknown) => services.log.warn({ err: error }, 'a connection broke'))
   return server
+}
+
+/** Returns what to tell a member about a refusal of the OAuth server. */
+function reasonOf(error: string, described: string | undefined): string | undefined {
+  if (error === 'invalid_client') {
+    return 'This service does not know the app, or not any more: remove the connection there and add it again.'
+  }
+  return error === 'server_error' || described === undefined
+    ? undefined
+    : `The app asked for something that is not possible: ${described}.`
 }
 
 function describeStorage(services: Services): Configuration {

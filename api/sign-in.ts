@@ -34,7 +34,7 @@ export function signInRoutes(services: Services, serverOf: () => Provider): Rout
 
   router.get('/oauth/sign-in/:uid', async (ctx) => {
     const signingIn = await find(serverOf(), ctx)
-    if (!signingIn) return showForm(ctx, 400, lostSignInPage())
+    if (!signingIn) return showPage(ctx, 400, lostSignInPage())
     if (signingIn.interaction.prompt.name === 'login') return showSignIn(signingIn, '')
     await showConsent(services, signingIn)
   })
@@ -43,7 +43,7 @@ export function signInRoutes(services: Services, serverOf: () => Provider): Rout
     refuseForeignForm(services, ctx)
     const form = await readForm(ctx)
     const signingIn = await find(serverOf(), ctx)
-    if (!signingIn) return showForm(ctx, 400, lostSignInPage())
+    if (!signingIn) return showPage(ctx, 400, lostSignInPage())
     if (signingIn.interaction.prompt.name === 'login') await takePassword(services, tries, signingIn, form)
     else await takeConsent(services, signingIn, form)
   })
@@ -108,7 +108,7 @@ async function showConsent(services: Services, signingIn: SignIn): Promise<void>
   const member = await findMember(services, loginOf(interaction))
   if (!member) {
     const reason = 'You belong to no organization here any more, or have got a new password.'
-    return showForm(ctx, 403, lostSignInPage(reason))
+    return showPage(ctx, 403, lostSignInPage(reason))
   }
   const { email, organizations } = member
   const redirect = redirectOf(interaction)

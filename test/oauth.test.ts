@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { createServer } from 'node:https'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 
@@ -276,6 +277,37 @@ test('a page asks for the password, then shows who wants in, where the answer go
   t.is(answer.searchParams.get('error'), 'access_denied')
   t.is(answer.searchParams.get('iss'), api.url)
   t.is((await browser.open(consent.url)).status, 400)
+})
+
+test('every page of a sign-in lets in its own style, also one that cannot go on', async (t) => {
+  const client = await registerClient(api, CALLBACK)
+  const { challenge } = makePkce()
+  const url = authorizeUrl(api, client, challenge)
+  const browser = new TestBrowser(api.url)
+  const login = await follow(browser, await browser.open(url))
+  const stranger = { ...client, client_id: 'nobody' }
+  const elsewhere = authorizeUrl(api, client, challenge, { redirect_uri: 'http://127.0.0.1/elsewhere' })
+  const pages: [Response, number, RegExp][] = [
+    [login, 200, /<h1>Sign in to Postloom</],
+    [await browser.submit(login.url, { email: member.email, password: 'nonsense' }), 401, /role="alert"/],
+    [await new TestBrowser(api.url).open(login.url), 400, /It took too long, or it was finished already\./],
+    [await browser.open(authorizeUrl(api, stranger, challenge)), 400, /does not know the app/],
+    [
+      await browser.open(elsewhere),
+      400,
+      /The app asked for something that is not possible: redirect_uri did not/,
+    ],
+    [await follow(browser, await browser.submit(login.url, member)), 200, /<h1>Let .* in\?</],
+  ]
+  for (const [page, status, said] of pages) {
+    t.is(page.status, status)
+    const body = await page.text()
+    t.regex(body, said)
+    const [, style = ''] = /<style>([^]*?)<\/style>/.exec(body) ?? []
+    const hash = createHash('sha256').update(style).digest('base64')
+    const policy = page.headers.get('content-security-policy') ?? ''
+    t.true(policy.includes(`style-src 'sha256-${hash}'`), `${body.slice(-600)}\n${policy}`)
+  }
 })
 
 test('a client with control characters in its name is let in under a name without them', async (t) => {
