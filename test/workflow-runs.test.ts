@@ -145,6 +145,8 @@ test('a wait is WAITING until it ends, and then says how it ended', async (t) =>
   const ids = { workflowId, subscriberId }
   await fastForward(own, { ...ids, expectedStepId: 'pause' })
   t.deepEqual(await trail(run.id), ['start ENTERED→next', 'pause FAST_FORWARD→next', 'paid WAITING'])
+  const { timeline } = await own.data('get_workflow_run', { runId: run.id })
+  t.regex(timeline[1].details.fastForwardedAt, /T\d\d:\d\d:\d\d\.\d{3}Z$/)
   await own.data('remove_subscriber_from_workflow', ids)
   t.is((await trail(run.id)).at(-1), 'paid CANCELED')
 })

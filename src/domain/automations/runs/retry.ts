@@ -69,11 +69,14 @@ export async function reopenRun(call: Call, run: RunState): Promise<string | nul
   const groupId = await placeOf(call, run)
   const obstacle = await findObstacle(call, run, groupId)
   if (obstacle !== null) return obstacle
-  const retriedBy = actor.kind === 'run' ? 'operator' : actor.id
+  const noted = {
+    retriedBy: actor.kind === 'run' ? 'operator' : actor.id,
+    retriedAt: new Date(run.now).toISOString(),
+  }
   await execute(
     em,
     sql`with noted as (
-        update run_step set outcome = outcome || ${json({ retriedBy })} || jsonb_build_object('retriedAt', now())
+        update run_step set outcome = outcome || ${json(noted)}
         where organization_id = ${organization.id} and run_id = ${run.id} and visit = ${run.visit})
       update automation_run set status = 'QUEUED', exit_reason = null, error = null, ended_at = null, held = false,
         temporal_run_id = null, group_id = ${groupId}, wake_at = now()

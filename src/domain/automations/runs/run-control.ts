@@ -93,7 +93,8 @@ export async function requestFastForward(
   await execute(
     call.em,
     sql`with noted as (
-        update run_step set outcome = outcome || jsonb_build_object('fastForwardedAt', now())
+        update run_step set outcome = outcome || jsonb_build_object('fastForwardedAt',
+          to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
         where organization_id = ${call.organization.id} and run_id = ${run.id} and visit = ${run.visit})
       update automation_run set wake_reason = 'FAST_FORWARD', wake_at = now()
       where organization_id = ${call.organization.id} and id = ${run.id} and wake_reason is null`,
