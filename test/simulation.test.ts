@@ -687,10 +687,13 @@ test('what time makes true ends a wait as it does in the engine, at the next qua
   // Both ways are shown: the wait ends when the window closes, and when the goal is reached.
   const far = { ...goal(), filters: [{ field: 'country', operator: 'equals', value: 'XX' }] }
   const graph = { steps: [START, waits[2]], edges: edges(['start', 'wait']), successGoals: [far] }
+  const ends = (await simulated(graph, sample)).ways.map(({ end }) => end)
   t.deepEqual(
-    (await simulated(graph, sample)).ways.map(({ end }) => end.exitReason),
+    ends.map(({ exitReason }) => exitReason),
     ['EXPIRED', 'GOAL'],
   )
+  t.regex(ends[0]?.message ?? '', /the window of a goal is over/)
+  t.regex(ends[1]?.message ?? '', /^A goal is reached/)
   for (const wait of waits) t.deepEqual(await walk([wait], [goal()]), [['wait', 'CANCELED', near], 'GOAL'])
   const mail = { ...email('mail'), config: { subject: 'x', content: 'x', sendWindow: HOURS } }
   const week = step('week', 'WAIT', { amount: 8, unit: 'DAYS' })

@@ -89,7 +89,8 @@ const REASONS: Readonly<Record<string, string>> = {
   END: 'The last port leads nowhere, so the run is complete.',
   EXIT_STEP: 'The run ends at an EXIT.',
   EXIT_RULE: 'An exit rule ends the run.',
-  EXPIRED: 'The run ends because a wait is over, or a date is missing or past.',
+  EXPIRED: 'The run ends because a wait or the window of a goal is over, or a date is missing or past.',
+  GOAL: 'A goal is reached, which ends the run.',
   UNSUBSCRIBED: 'They are unsubscribed, which ends the run.',
   ERROR: 'A step fails, which ends the run.',
 }
