@@ -29,6 +29,7 @@ import {
 } from './helpers/automation.ts'
 import { testServices } from './helpers/database.ts'
 import { eventually } from './helpers/eventually.ts'
+import { inTurns } from './helpers/in-turns.ts'
 
 let api: TestApi
 let engine: Engine
@@ -477,18 +478,19 @@ test('a paused workflow that leaves its group lets begin who queued, once it is 
 })
 
 test('who queues too long is skipped as EXPIRED, and a queue that nobody released is found', async (t) => {
-  const groupId = await makeGroup('QUEUE', { amount: 1, unit: 'SECONDS' })
+  const groupId = await makeGroup('QUEUE', { amount: 1, unit: 'HOURS' })
   const one = await waiting('X1', groupId)
   const two = await waiting('X2', groupId, { exitRules: BOUGHT }, [BUYS])
   const [late, stranded] = [await tenant.subscribe(), await tenant.subscribe()]
   for (const subscriberId of [late, stranded])
     for (const type of ['X1', 'X2']) await happened(subscriberId, type)
   await become(t, { [one]: ['WAITING', 'WAITING'], [two]: ['QUEUED', 'QUEUED'] })
-  // The state after a crash, if ending a run and starting the next one were two transactions.
+  // The one has queued long enough. The other is in the state after a crash, if ending a run and starting the next one
+  // were two transactions.
   await execute(
     api.services.orm.em.fork(),
-    sql`with freed as (update automation_run set queue_expires_at = null
-        where automation_id = ${two} and subscriber_id = ${stranded})
+    sql`with expired as (update automation_run set queue_expires_at = now()
+        where automation_id = ${two} and subscriber_id = ${late})
       delete from automation_run where automation_id = ${one} and subscriber_id = ${stranded}`,
   )
   await eventually('the queue to be put right', async () => {
@@ -598,7 +600,7 @@ for (const strategy of CONFLICT_STRATEGIES) {
     const entries = people.flatMap((subscriberId) =>
       [1, 2, 3, 4, 5, 1, 2, 3, 4, 5].map((number) => ({ subscriberId, type: `C${number}` })),
     )
-    await Promise.all(entries.map((entry) => crowd.within((call) => recordEvents(call, [entry]))))
+    await inTurns(entries, (entry) => crowd.within((call) => recordEvents(call, [entry])))
     const held = await rows<{ subscriberId: string; held: number; all: number; best: number }>(
       services.orm.em.fork(),
       sql`select run.subscriber_id as "subscriberId", count(*)::int as all,
