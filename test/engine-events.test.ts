@@ -14,6 +14,7 @@ import { type Engine, startEngine } from '../worker/workers.ts'
 import {
   edges,
   makeTenant,
+  passWait,
   publish,
   type RunRow,
   runsOf,
@@ -29,6 +30,8 @@ let services: TestServices
 let engine: Engine
 let tenant: Tenant
 
+const REST = step('rest', 'WAIT', { amount: 1, unit: 'HOURS' })
+
 test.before(async () => {
   services = await testServices({ TEMPORAL_TASK_QUEUE: `events-${process.pid}`, LOG_LEVEL: 'error' })
   engine = await startEngine(services)
@@ -41,7 +44,7 @@ test.after.always(async () => {
   await services?.close()
 })
 
-/** Starts a run that waits for a moment and then for an event. Returns when it is in the first wait. */
+/** Starts a run that waits until `goOn`, and then for an event. Returns when it is in the first wait. */
 async function enter(eventType: string, scope: 'RUN' | 'STEP') {
   const wait = step('paid', 'WAIT_UNTIL', {
     mode: 'EVENT',
@@ -52,11 +55,7 @@ async function enter(eventType: string, scope: 'RUN' | 'STEP') {
     onTimeout: 'CONTINUE',
   })
   const automation = await publish(services, tenant, {
-    steps: [
-      step('start', 'TRIGGER', { type: 'MANUAL' }),
-      step('rest', 'WAIT', { amount: 2, unit: 'SECONDS' }),
-      wait,
-    ],
+    steps: [step('start', 'TRIGGER', { type: 'MANUAL' }), REST, wait],
     edges: edges(['start', 'rest', 'paid']),
   })
   const subscriberId = await tenant.subscribe()
@@ -71,21 +70,22 @@ async function enter(eventType: string, scope: 'RUN' | 'STEP') {
       const [run] = await runsOf(services, tenant, automation.id)
       return run?.stepId === stepId && run.status === status && run
     })
-  await at('rest', 'WAITING')
-  return { automation, subscriberId, at }
+  const { id: runId } = await at('rest', 'WAITING')
+  const goOn = () => passWait(services, tenant, runId)
+  return { automation, subscriberId, at, goOn }
 }
 
-const REST = step('rest', 'WAIT', { amount: 1, unit: 'HOURS' })
 const WOKEN = ['start ENTERED→next', 'rest ELAPSED→next', 'paid EVENT→next']
 
 for (const scope of ['RUN', 'STEP'] as const) {
   test(`a silent event never ends a wait of scope ${scope}, before it or within it`, async (t) => {
-    const { subscriberId, at } = await enter(`SILENT_${scope}`, scope)
+    const { subscriberId, at, goOn } = await enter(`SILENT_${scope}`, scope)
     const happened = (triggerWorkflows: boolean) =>
       tenant.within((call) =>
         recordEvents(call, [{ subscriberId, type: `SILENT_${scope}` }], { triggerWorkflows }),
       )
     await happened(false)
+    await goOn()
     await at('paid', 'WAITING')
     await happened(false)
     await reconcile(services, 0)
@@ -129,9 +129,10 @@ test('what a run begins with does not end its wait for such an event, a second o
 test.serial(
   'an event whose transaction is open while the wait begins wakes the run without the reconciler',
   async (t) => {
-    const { subscriberId, automation, at } = await enter('RACE', 'RUN')
+    const { subscriberId, automation, at, goOn } = await enter('RACE', 'RUN')
     await tenant.within(async (call) => {
       await recordEvents(call, [{ subscriberId, type: 'RACE' }])
+      await goOn()
       const own = await row<{ pid: number }>(call.em, sql`select pg_backend_pid() as pid`)
       await eventually('the run to come to its wait', async () => {
         const blocked = await row(
@@ -174,8 +175,9 @@ async function another(subscriberId: string) {
 
 for (const [eventType, telling] of Object.entries(TELLINGS)) {
   test.serial(`${eventType}, coming while a wait for it is being written, sees the wait`, async (t) => {
-    const { subscriberId, at } = await enter(eventType, 'STEP')
+    const { subscriberId, at, goOn } = await enter(eventType, 'STEP')
     const tell = await telling(subscriberId)
+    await goOn()
     const { id } = await at('paid', 'WAITING')
     const wait = await row<{ conditions: unknown; visit: number }>(
       services.orm.em.fork(),
@@ -243,7 +245,8 @@ test('what a run did itself before it waited ends no wait of scope STEP', async 
 
 test('the reconciler counts events from the entry where the scope is RUN, for that run alone', async (t) => {
   const [ofRun, ofStep] = [await enter('MISSED', 'RUN'), await enter('MISSED', 'STEP')]
-  for (const { subscriberId, at } of [ofRun, ofStep]) {
+  for (const { subscriberId, at, goOn } of [ofRun, ofStep]) {
+    await goOn()
     const run = await at('paid', 'WAITING')
     await tenant.within(async (call) => {
       const early = await row<{ id: string }>(

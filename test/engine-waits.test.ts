@@ -25,6 +25,8 @@ import {
   edges,
   emailStep,
   makeTenant,
+  OPEN,
+  passWait,
   runsOf,
   step,
   type Tenant,
@@ -79,17 +81,6 @@ async function waitOf(runId: string): Promise<{ waitKind: string; wakeAt: string
       from automation_run run join run_step step on step.run_id = run.id and step.visit = run.visit
       where run.id = ${runId}`,
   )
-}
-
-/** Moves the end of a run's wait five hours into the past and makes the run check it. */
-async function passWait(runId: string): Promise<void> {
-  await tenant.within(async (call) => {
-    await execute(
-      call.em,
-      sql`update automation_run set wake_at = now() - interval '5 hours' where id = ${runId}`,
-    )
-    await nudgeRuns(call.em, tenant.id, [runId])
-  })
 }
 
 async function setStatus(automationId: string, status: 'ACTIVE' | 'PAUSED'): Promise<void> {
@@ -231,9 +222,7 @@ test('a wait for a date or an hour lasts no longer than its time-out', async (t)
     person,
   )
   t.deepEqual([shut.exitReason, shut.trail.at(-1)], ['EXPIRED', 'until TIMEOUT'])
-  const hours =
-    new Date().getUTCHours() < 12 ? { start: '00:00', end: '18:00' } : { start: '06:00', end: '05:59' }
-  const open = await world.ended(around(until('TIME_WINDOW', { ...hours, timezone: 'UTC' })), person)
+  const open = await world.ended(around(until('TIME_WINDOW', { ...OPEN, timezone: 'UTC' })), person)
   t.is(open.trail[1], 'until ELAPSED→next')
   const id = await world.publish(around(until('TIME_WINDOW', CLOSED)))
   await world.enter(id, person)
@@ -383,7 +372,7 @@ test('an event ends a wait of a paused workflow when it comes before the time-ou
     await setStatus(id, 'PAUSED')
   }
   const [over] = await runsOf(services, tenant, late)
-  await passWait(over?.id ?? '')
+  await passWait(services, tenant, over?.id ?? '', 5)
   await world.runWhen(late, { held: true })
   await world.happened(subscriberId, 'BOUGHT')
   for (const id of [early, late]) await setStatus(id, 'ACTIVE')
@@ -400,7 +389,7 @@ test('hours that have closed again in a pause are waited for anew, no longer tha
   const first = await waitOf(run.id)
   const pause = async () => {
     await setStatus(id, 'PAUSED')
-    await passWait(run.id)
+    await passWait(services, tenant, run.id, 5)
     await world.runWhen(id, { held: true })
     await setStatus(id, 'ACTIVE')
   }
@@ -525,14 +514,12 @@ test('an exit rule is looked at before the first step and before each email, als
   const exitRules = [{ id: 'bought', on: 'SUBSCRIBER_PAYMENT' }]
   const subscriberId = await tenant.subscribe('exit@reader.example')
   const early = await world.publish(chain([EMAIL], { exitRules }))
-  await tenant.within(async (call) => {
-    const { enterByHand } = await import('../src/domain/automations/entry/enter-by-hand.ts')
-    await enterByHand(call, {
-      workflowId: encodeId('wf', early),
-      subscriberId: encodeId('sub', subscriberId),
-    })
+  await tenant.within(async ({ em }) => {
+    // The run takes no step until this transaction ends.
+    await row(em, sql`select 1 from subscriber where id = ${subscriberId} for share`)
+    await world.enter(early, subscriberId)
+    await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT')
   })
-  await tenant.within((call) => recordEvents(call, [{ subscriberId, type: 'SUBSCRIBER_PAYMENT' }]))
   const first = await world.endOf(early)
   t.is(first.exitReason, 'EXIT_RULE')
 
@@ -551,7 +538,6 @@ test('an exit rule is looked at before the first step and before each email, als
 })
 
 test('an email waits for its window, sends when told to, and the window of the step goes before the settings', async (t) => {
-  const open = { start: '00:00', end: '23:59' }
   const subscriberId = await tenant.subscribe('window@reader.example')
   const id = await world.publish(chain([EMAIL], { sendWindow: CLOSED }))
   await world.enter(id, subscriberId)
@@ -560,7 +546,7 @@ test('an email waits for its window, sends when told to, and the window of the s
   await world.fastForward(id, subscriberId)
   t.deepEqual((await world.endOf(id)).trail.at(-1), 'hello SENT→next')
   for (const free of [
-    emailStep('hello', { sendWindow: open }),
+    emailStep('hello', { sendWindow: OPEN }),
     emailStep('hello', { transactional: true }),
   ]) {
     const sent = await world.ended(chain([free], { sendWindow: CLOSED }), subscriberId)
@@ -591,22 +577,13 @@ test('an email waits for its window, sends when told to, and the window of the s
 test('lateSend decides over email that a pause has made late; other steps and email in time are not concerned', async (t) => {
   const late = async (action: 'SEND' | 'SKIP' | 'EXIT', hours: number) => {
     const lateSend = { maxLateness: { amount: hours, unit: 'HOURS' as const }, action }
-    const rest = step('rest', 'WAIT', { amount: 3, unit: 'SECONDS' })
-    const id = await world.publish(chain([rest, EMAIL, TAGGED], { lateSend }))
-    const subscriberId = await tenant.subscribe()
-    await world.enter(id, subscriberId)
-    const em = services.orm.em.fork()
-    await world.runWhen(id, { status: 'WAITING' })
-    await execute(em, sql`update automation set status = 'PAUSED' where id = ${id}`)
-    const held = await world.runWhen(id, { held: true })
-    await execute(
-      em,
-      sql`update automation_run set due_at = now() - interval '5 hours' where id = ${held.id}`,
-    )
-    await tenant.within(async (call) => {
-      await execute(call.em, sql`update automation set status = 'ACTIVE' where id = ${id}`)
-      await resumeHeldRuns(call, id)
-    })
+    const id = await world.publish(chain([LONG, EMAIL, TAGGED], { lateSend }))
+    await world.enter(id, await tenant.subscribe())
+    const { id: runId } = await world.runWhen(id, { status: 'WAITING' })
+    await setStatus(id, 'PAUSED')
+    await passWait(services, tenant, runId, 5)
+    await world.runWhen(id, { held: true })
+    await setStatus(id, 'ACTIVE')
     const run = await world.endOf(id)
     const [pause, ...decisions] = await decisionsOf(services, id)
     t.is(pause, 'STEP_DEFERRED PAUSED')
@@ -631,7 +608,7 @@ test('lateSend counts from when a wait was over, also where its time-out ended i
     const id = await world.publish(chain([wait, EMAIL], { lateSend }))
     await world.enter(id, await tenant.subscribe())
     const run = await world.runWhen(id, { status: 'WAITING' })
-    await passWait(run.id)
+    await passWait(services, tenant, run.id, 5)
     t.is((await world.endOf(id)).trail.at(-1), 'hello SKIPPED→next', run.waitKind ?? '')
   }
 })

@@ -24,6 +24,7 @@ import {
   edges,
   emailStep,
   makeTenant,
+  passWait,
   publish,
   runsOf,
   step,
@@ -382,16 +383,13 @@ test('a paused workflow holds its runs, counts their waits, and lets them go on 
   const automation = await publish(
     services,
     tenant,
-    chain([
-      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'PAUSE' }),
-      step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' }),
-      TAGGED,
-    ]),
+    chain([step('start', 'TRIGGER', { type: 'EVENT', eventType: 'PAUSE' }), LONG_WAIT, TAGGED]),
   )
   const subscriberId = await tenant.subscribe()
   await world.happened(subscriberId, 'PAUSE')
-  await world.runWhen(automation.id, { status: 'WAITING' })
+  const { id: runId } = await world.runWhen(automation.id, { status: 'WAITING' })
   await setStatus(automation.id, 'PAUSED')
+  await passWait(services, tenant, runId)
   await world.runWhen(automation.id, { status: 'WAITING', held: true })
   t.is((await refusal(fastForward(automation.id, subscriberId))).code, 'WRONG_STATE')
   const late = await tenant.subscribe()
@@ -406,7 +404,7 @@ test('a paused workflow holds its runs, counts their waits, and lets them go on 
   ])
   await setStatus(automation.id, 'ACTIVE')
   const run = await world.runWhen(automation.id, { status: 'COMPLETED', held: false })
-  t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'rest ELAPSED→next', 'tag DONE→next'])
+  t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'pause ELAPSED→next', 'tag DONE→next'])
 })
 
 test('a refusal reaches the caller when the decision that explains it cannot be written', async (t) => {
@@ -667,21 +665,22 @@ test('Temporal finds the runs of a subscriber and says where they stand', async 
 })
 
 test('a run whose workflow is gone is closed or gets one again', async (t) => {
-  const graph = chain([
-    step('start', 'TRIGGER', { type: 'MANUAL' }),
-    step('rest', 'WAIT', { amount: 2, unit: 'SECONDS' }),
-    TAGGED,
-  ])
+  const graph = chain([step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT, TAGGED])
   const park = async () => {
     const automation = await publish(services, tenant, graph)
     const subscriberId = await tenant.subscribe()
     const ids = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
     await tenant.within((call) => enterByHand(call, ids))
-    await world.runWhen(automation.id, { status: 'WAITING' })
+    const { id } = await world.runWhen(automation.id, { status: 'WAITING' })
     const client = await services.temporal.client()
     return {
       automation,
       client,
+      becomeOverdue: () =>
+        execute(
+          services.orm.em.fork(),
+          sql`update automation_run set wake_at = now() - interval '1 hour' where id = ${id}`,
+        ),
       handle: client.workflow.getHandle(runWorkflowId(ids.workflowId, ids.subscriberId, 1)),
     }
   }
@@ -692,7 +691,8 @@ test('a run whose workflow is gone is closed or gets one again', async (t) => {
     namespace: services.config.temporal.namespace,
     workflowExecution: { workflowId: lost.handle.workflowId },
   })
-  await eventually('both to be overdue and put right', async () => {
+  for (const each of [terminated, lost]) await each.becomeOverdue()
+  await eventually('both to be put right', async () => {
     await reconcile(services, 0)
     const [one] = await runsOf(services, tenant, terminated.automation.id)
     const [other] = await runsOf(services, tenant, lost.automation.id)

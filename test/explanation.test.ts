@@ -7,7 +7,7 @@ import { keepHouse } from '../src/domain/housekeeping.ts'
 import { decodeId } from '../src/ids.ts'
 import { campaignWorkflowId } from '../temporal/contract.ts'
 import type { TestApi, TestOrganization } from './helpers/api.ts'
-import { CLOSED } from './helpers/automation.ts'
+import { CLOSED, passWait } from './helpers/automation.ts'
 import { eventually } from './helpers/eventually.ts'
 import type { Sink } from './helpers/smtp-sink.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
@@ -832,15 +832,16 @@ test.serial(
   'of a workflow: a step that a pause held back is told after the workflow has gone on too',
   async (t) => {
     const organization = await api.organization()
-    const moment = { id: 'moment', type: 'WAIT', config: { amount: 2, unit: 'SECONDS' } }
     const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
-    const workflowId = await publishWorkflow(organization, [start, moment])
+    const workflowId = await publishWorkflow(organization, [start, LONG])
     const email = await person(organization, 'Held')
-    await organization.data('add_subscriber_to_workflow', { workflowId, email })
-    await eventually('the wait', async () =>
-      told(await explain(organization, { email, workflowId })).includes('WAITING IN_WORKFLOW'),
-    )
+    const { run } = await organization.data('add_subscriber_to_workflow', { workflowId, email })
+    await eventually('the wait', async () => {
+      const now = await explain(organization, { email, workflowId })
+      return now.reasons.some(({ code, stepId }) => code === 'IN_WORKFLOW' && stepId === 'rest')
+    })
     await organization.data('update_workflow_status', { workflowId, status: 'PAUSED' })
+    await passWait(api.services, organization, decodeId('run', run.id))
     const held = await eventually('the run to be held', async () => {
       const now = await explain(organization, { email, workflowId })
       return told(now).includes('NOTE PAUSED') ? now : null

@@ -101,11 +101,17 @@ async function trail(runId: string, organization = own): Promise<string[]> {
   return timeline.map(({ step, result, port }) => `${step.id} ${result}${port === null ? '' : `→${port}`}`)
 }
 
-/** Creates a subscriber who waits in the first wait of a workflow. */
-async function parked(steps: Step[] = [MANUAL, LONG, TAG], more: object[] = [], settings: object = {}) {
-  const workflowId = await published(steps, more, settings)
+/** Creates a subscriber who enters a workflow. */
+async function entered(...parameters: Parameters<typeof published>) {
+  const workflowId = await published(...parameters)
   const { id: subscriberId, email } = await subscribe()
   await own.data('add_subscriber_to_workflow', { workflowId, subscriberId })
+  return { workflowId, subscriberId, email }
+}
+
+/** Creates a subscriber who waits in the first wait of a workflow. */
+async function parked(steps: Step[] = [MANUAL, LONG, TAG], more: object[] = [], settings: object = {}) {
+  const { workflowId, subscriberId, email } = await entered(steps, more, settings)
   const run = await runWhen(subscriberId, workflowId, 'WAITING')
   return { workflowId, subscriberId, email, run }
 }
@@ -424,11 +430,11 @@ test('onTimeout EXIT ends a run when its time is over; the event lets it go on',
       onTimeout,
     },
   })
-  const late = await parked([MANUAL, paid('EXIT', 1), TAG])
+  const late = await entered([MANUAL, paid('EXIT', 1), TAG])
   const expired = await runWhen(late.subscriberId, late.workflowId, 'COMPLETED')
   t.is(expired.exitReason, 'EXPIRED')
   t.deepEqual(await trail(expired.id), ['start ENTERED→next', 'paid TIMEOUT'])
-  const onward = await parked([MANUAL, paid('CONTINUE', 1), TAG])
+  const onward = await entered([MANUAL, paid('CONTINUE', 1), TAG])
   const went = await runWhen(onward.subscriberId, onward.workflowId, 'COMPLETED')
   t.deepEqual((await trail(went.id)).slice(1), ['paid TIMEOUT→timeout', 'tag DONE→next'])
 })

@@ -7,6 +7,7 @@ import type { WorkflowStatus } from '../../schema/values.ts'
 import type { Call } from '../../src/catalogue/tool.ts'
 import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
 import { execute, json, rows } from '../../src/database.ts'
+import { nudgeRuns } from '../../src/domain/automations/runs/nudge.ts'
 import { keyOfField, readUpdatedField } from '../../src/domain/automations/triggers/updated-field.ts'
 import { newId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
@@ -17,6 +18,10 @@ export const CLOSED = {
   start: '09:00',
   end: '10:00',
 }
+
+/** A window that stays open in UTC for the next hours. */
+export const OPEN =
+  new Date().getUTCHours() < 12 ? { start: '00:00', end: '18:00' } : { start: '06:00', end: '05:59' }
 
 const ACTOR = { kind: 'system' as const, id: 'test', name: 'test' }
 
@@ -192,6 +197,22 @@ export async function runsOf(
         wait_kind as "waitKind"
       from automation_run where organization_id = ${tenant.id} and automation_id = ${automationId} order by id`,
   )
+}
+
+/** Moves the end of a run's wait so many hours into the past and makes the run look at it. */
+export async function passWait(
+  services: Services,
+  { id: organizationId }: Pick<Tenant, 'id'>,
+  runId: string,
+  hours = 0,
+): Promise<void> {
+  await services.orm.em.fork().transactional(async (em) => {
+    await execute(
+      em,
+      sql`update automation_run set wake_at = now() - make_interval(hours => ${hours}::int) where id = ${runId}`,
+    )
+    await nudgeRuns(em, organizationId, [runId])
+  })
 }
 
 /** Returns the visits of a run, each as "step RESULT→port". */

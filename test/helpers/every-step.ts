@@ -1,7 +1,7 @@
 import { WAIT_MODES } from '../../schema/automation-steps.ts'
 import { type Edge, type Step, STEP_TYPES } from '../../schema/automation.ts'
 import { ports } from '../../temporal/graph.ts'
-import { emailStep, step } from './automation.ts'
+import { emailStep, OPEN, step } from './automation.ts'
 
 /** Returns the types of steps and the modes of WAIT_UNTIL that do not occur in `steps`. */
 export function missingKinds(steps: readonly Step[]): string[] {
@@ -31,8 +31,6 @@ export const WALK_GOALS = [{ id: 'goal', name: 'Never', event: 'NEVER_HAPPENS', 
  */
 export function everyStep({ url, otherWorkflowId }: Surroundings): { steps: Step[]; trail: string[] } {
   const limit = { onTimeout: 'CONTINUE' } as const
-  const isMorning = new Date().getUTCHours() < 12
-  const open = isMorning ? { start: '00:00', end: '18:00' } : { start: '06:00', end: '05:59' }
   const tagged = [{ field: 'tags', operator: 'has_any' as const, value: ['walked'] }]
   const dated = { direction: 'AFTER', anniversary: false, ifMissing: 'EXIT', ifPast: 'CONTINUE' } as const
   const row: [Step, string][] = [
@@ -43,7 +41,7 @@ export function everyStep({ url, otherWorkflowId }: Surroundings): { steps: Step
     [step('event', 'CREATE_EVENT', { eventType: 'WALKED' }), 'DONE→next'],
     [step('date', 'WAIT_UNTIL', { mode: 'DATE', date: '2020-01-01', ...limit }), 'ELAPSED→next'],
     [step('field', 'WAIT_UNTIL', { mode: 'FIELD_DATE', field: 'past', ...dated, ...limit }), 'SKIPPED→next'],
-    [step('hours', 'WAIT_UNTIL', { mode: 'TIME_WINDOW', ...open, ...limit }), 'ELAPSED→next'],
+    [step('hours', 'WAIT_UNTIL', { mode: 'TIME_WINDOW', ...OPEN, ...limit }), 'ELAPSED→next'],
     [
       step('heard', 'WAIT_UNTIL', { mode: 'EVENT', eventType: 'WALKED', scope: 'RUN', ...limit }),
       'EVENT→next',
