@@ -50,10 +50,13 @@ test('several workers tell each event once', async (t) => {
 
 test('a worker that stops waits for the answers to its last requests, and notes them', async (t) => {
   const { services, endpoints, counts, told } = await makeWaiting(t)
-  endpoints.answer('/events', (response) => setTimeout(() => response.end(), 2_000))
+  const open: (() => void)[] = []
+  endpoints.answer('/events', (response) => open.push(() => response.end()))
   const worker = startWebhookTurns(services, { graceMs: 25_000 })
-  await eventually('the first requests', () => told().length === 8)
-  await worker.stop()
+  await eventually('the first requests', () => open.length === 8)
+  const stopped = worker.stop()
+  for (const answer of open) answer()
+  await stopped
   t.deepEqual([told().length, (await counts())?.delivered], [8, 8])
 })
 

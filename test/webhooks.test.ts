@@ -341,7 +341,7 @@ test('nothing but failures for five days disables a webhook; what was pending fa
   const tenant = await tenantOf(t.context)
   const hook = await tenant.hook('/dead')
   endpoints.answer('/dead', status(500))
-  await tenant.person()
+  const { id: of } = await tenant.person()
   await tenant.delivery(hook, hasTried(1))
   t.like((await tenant.rest('GET', `/${hook.id}`)).body, { enabled: true, disabledReason: null })
   await tenant.change(hook, sql`failing_since = now() - interval '5 days'`)
@@ -349,7 +349,7 @@ test('nothing but failures for five days disables a webhook; what was pending fa
   await tenant.delivery(hook, hasTried(2))
   t.true((await tenant.rest('GET', `/${hook.id}`)).body.enabled, 'few failures are no reason')
   await tenant.change(hook, sql`failures = 19`)
-  await tenant.events(3)
+  await tenant.events(4, { of })
   await tenant.hurry(hook)
   const disabled = await eventually('disabled', async () => {
     const { body } = await tenant.rest('GET', `/${hook.id}`)
