@@ -1,10 +1,10 @@
-import { createServer } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 
 import test, { type ExecutionContext } from 'ava'
 import { SMTPServer } from 'smtp-server'
 
 import { selfSigned } from '../scripts/services/certificate.ts'
+import { freePort } from '../scripts/services/ports.ts'
 import { readRelays } from '../src/delivery/relay.ts'
 import { createSmtpProvider, type MailProvider } from '../src/delivery/smtp-provider.ts'
 import { SmtpFailure } from '../src/delivery/smtp-wire.ts'
@@ -61,14 +61,6 @@ async function sendMany(to: MailProvider, count: number, from = 0): Promise<void
   await Promise.all(Array.from({ length: count }, (_, index) => send(to, from + index)))
 }
 
-async function unusedPort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' ? (address?.port ?? 0) : 0
-}
-
 test('one URL is one relay, and a list has weights, priorities and connections', (t) => {
   t.deepEqual(readRelays('smtp://127.0.0.1:1025'), [
     {
@@ -122,7 +114,7 @@ test('email is shared by weight, and what is tried again goes the same way', asy
 })
 
 test('while a relay cannot be used its email goes by the next, and comes back to it', async (t) => {
-  const port = await unusedPort()
+  const port = await freePort()
   const standIn = await relay(t)
   const sender = provider(t, `smtp://127.0.0.1:${port}`, `${standIn.url}?priority=2`)
   await sendMany(sender, 30)
@@ -255,11 +247,7 @@ test('never more connections are open than the setting says, and urgent email go
 })
 
 test('with no relay left the sender hears when to come back, and with none free in time that it was late', async (t) => {
-  const nowhere = provider(
-    t,
-    `smtp://127.0.0.1:${await unusedPort()}`,
-    `smtp://127.0.0.1:${await unusedPort()}`,
-  )
+  const nowhere = provider(t, `smtp://127.0.0.1:${await freePort()}`, `smtp://127.0.0.1:${await freePort()}`)
   t.like(await refusal(nowhere, 1), { stage: 'connect', reply: undefined })
   t.true(nowhere.restMs() > 0)
   const silent = await relay(t, { onMessage: () => 'hang' })
@@ -354,6 +342,6 @@ test('an address beyond ASCII goes by the relays that take it, and is refused wh
   t.like(await refusal(alone, 1, { to }), { stage: 'rcpt', reply: { code: 550 } })
   t.regex((await refusal(alone, 1, { to })).message, /^550 5\.6\.7 127\.0\.0\.1 does not offer SMTPUTF8/)
   t.is((await send(alone, 2)).code, 250)
-  const halfAway = provider(t, plain.url, `smtp://127.0.0.1:${await unusedPort()}`)
+  const halfAway = provider(t, plain.url, `smtp://127.0.0.1:${await freePort()}`)
   t.like(await refusal(halfAway, 1, { to }), { stage: 'rcpt', reply: { code: 450 } })
 })
