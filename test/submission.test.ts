@@ -681,7 +681,7 @@ test('a full queue is a reason to try again later', async (t) => {
 test('one connection carries many messages, commands in a row; an idle one is ended', async (t) => {
   const { api } = t.context
   const organization = await api.organization()
-  const door = await openDoor(api, { idleMs: 1_500 })
+  const door = await openDoor(api, { idleMs: 5_000 })
   t.teardown(() => door.close())
   const talk = await Talk.loggedIn(door, organization.token)
   for (let count = 0; count < 3; count++) {
@@ -700,7 +700,7 @@ test('one connection carries many messages, commands in a row; an idle one is en
 test('who never gets to a login is hung up on, whatever is said; who is slow over one line as well', async (t) => {
   const { api } = t.context
   const organization = await api.organization()
-  const [strict, patient] = [await openDoor(api, { entryMs: 1_500 }), await openDoor(api, { idleMs: 3_000 })]
+  const [strict, patient] = [await openDoor(api, { entryMs: 1_500 }), await openDoor(api, { idleMs: 5_000 })]
   t.teardown(() => Promise.all([strict.close(), patient.close()]))
   const chatty = await Talk.open(strict.port)
   const slow = await Talk.loggedIn(patient, organization.token)
