@@ -593,9 +593,11 @@ test('a client is known by the address of its own document, which nobody else ca
   documents['/client.json'] = {}
   t.is((await browser.submit(there, credentials)).status, 400)
   documents['/client.json'] = known
-  const sent = await browser.submit(there, credentials)
-  t.is(sent.status, 303, await sent.text())
-  t.is(asked.length, before + 2)
+  await eventually(
+    'the sign-in to go on',
+    async () => (await browser.submit(there, credentials)).status === 303,
+  )
+  t.true(asked.length >= before + 2, 'a document that was wrong is fetched anew')
 
   const seen = asked.length
   // Without the setting, the address is in a private network, which must not be fetched.
