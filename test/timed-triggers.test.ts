@@ -26,11 +26,13 @@ test.after.always(() => studio?.close())
 test('DATE_FIELD lets in whoever has the date, by its filters, and once for each date', async (t) => {
   const organization = await studio.api.organization()
   const { day, time } = ago(HOUR)
-  await person(organization, 'ann', { birthday: `1990${day.slice(4)}` })
-  await person(organization, 'bob', { birthday: `1985${day.slice(4)}` })
-  await person(organization, 'cid', { birthday: '1990-01-01', other: '1990-01-01' })
+  // Leap years, so that the days also exist when today is 29 February.
+  const today = (year: 1984 | 1988 | 1992) => `${year}${day.slice(4)}`
+  await person(organization, 'ann', { birthday: today(1992) })
+  await person(organization, 'bob', { birthday: today(1984) })
+  await person(organization, 'cid', { birthday: ago(100 * 24 * HOUR).day, other: today(1992) })
   await person(organization, 'dan')
-  const gone = await person(organization, 'eve', { birthday: `1991${day.slice(4)}` })
+  const gone = await person(organization, 'eve', { birthday: today(1988) })
   await organization.confirmed('unsubscribe', { subscriberId: gone })
   const workflowId = await studio.live(organization, {
     type: 'DATE_FIELD',
@@ -41,7 +43,7 @@ test('DATE_FIELD lets in whoever has the date, by its filters, and once for each
     filters: [{ field: 'name', operator: 'not_equals', value: 'bob' }],
   })
   const stranger = await studio.api.organization()
-  await person(stranger, 'fay', { birthday: `1990${day.slice(4)}` })
+  await person(stranger, 'fay', { birthday: today(1992) })
   await studio.fire(workflowId)
   t.is(await studio.entered(workflowId), '', 'its time was over when it was published')
   await studio.rewind(workflowId, 2 * HOUR)
