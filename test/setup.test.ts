@@ -75,7 +75,7 @@ async function startIdle(t: ExecutionContext, directory: string, mark: string): 
     identity: mark,
     pidFile: join(directory, 'service.pid'),
     output: join(directory, 'service.log'),
-    graceMs: 2_000,
+    graceMs: 30_000,
   })
   t.teardown(() => child.stop())
   await untilUp(directory)
@@ -177,8 +177,8 @@ test('a part that is slow to start and never gets ready is given up, too', async
     const start = async (): Promise<Child> => {
       starts += 1
       if (starts > 1) {
-        // Longer than the 20 ms below, after which a part counts as healthy.
-        await sleep(50)
+        // Longer than the half second below, after which a part counts as healthy.
+        await sleep(600)
         throw new Error('part is not ready')
       }
       return {
@@ -189,7 +189,7 @@ test('a part that is slow to start and never gets ready is given up, too', async
       }
     }
     const reporter = { say: () => starts > 5 && resolve('never'), givenUp: resolve }
-    void supervise({ name: 'part', start }, reporter, [1, 2], 20)
+    void supervise({ name: 'part', start }, reporter, [1, 2], 500)
   })
   t.is(await givenUp, 'part keeps ending (part is not ready)')
   t.is(starts, 3)
