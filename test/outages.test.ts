@@ -165,12 +165,12 @@ test('without a worker a fast-forward answers UNAVAILABLE, and a repeat expires 
 
 test('runs go without search attributes where the server says so, and not where it is only away', async (t) => {
   const attributes = watchSearchAttributes('default')
-  const known = (client: Client) => client.withDeadline(Date.now() + 2_000, () => attributes.known(client))
-  await t.throwsAsync(known(await answering(t, UNAVAILABLE)))
+  const away = await answering(t, UNAVAILABLE)
+  await t.throwsAsync(away.withDeadline(Date.now() + 2_000, () => attributes.known(away)))
   t.is(attributes.missing(), null)
   const connection = await Connection.connect({ address: (await services()).temporalAddress })
   t.teardown(() => connection.close())
-  t.true(await known(new Client({ connection })))
+  t.true(await attributes.known(new Client({ connection })))
   t.deepEqual(attributes.missing(), [])
 
   for (const refusal of [PERMISSION_DENIED, UNIMPLEMENTED]) {
