@@ -16,6 +16,7 @@ import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { endProcess, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
 import { listenOnLoopback } from './helpers/listen.ts'
+import { fastForward } from './helpers/workflow.ts'
 
 let api: TestApi
 let engine: Engine
@@ -246,7 +247,7 @@ test.serial('a reset of a workflow that failed before its run was retried drives
   const { runId: newest } = await handle.describe()
   t.false([old, retried].includes(newest))
   const { workflowId, subscriberId } = one
-  await own.data('fast_forward_workflow_subscriber', { workflowId, subscriberId })
+  await fastForward(own, { workflowId, subscriberId, expectedStepId: 'pause' })
   t.like(await handle.result(), { state: 'COMPLETED' })
   t.deepEqual(await trail(one.run.id), [...RETRIED.slice(0, -1), 'pause FAST_FORWARD→timeout'])
 })
