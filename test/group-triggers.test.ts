@@ -113,7 +113,7 @@ for (const name of KINDS) {
       eventually(
         `${what} to be ${expected.join(', ')}`,
         async () => (await statesOf(scene, lives)).join() === expected.join(),
-        { withinMs: 90_000 },
+        { withinMs: 180_000 },
       )
     await become(
       'who is in the groups',

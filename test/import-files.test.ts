@@ -432,7 +432,7 @@ async function killAgainAndAgain(
     const child = begin(quiet, organization, id)
     // At a random moment during the page that follows a visible one.
     const isMoved = async () => ((await checkpoint())?.rows ?? 0) > before
-    await eventually('a page to be applied', isMoved, { withinMs: 60_000 })
+    await eventually('a page to be applied', isMoved, { withinMs: 150_000 })
     await sleep((seed * (kill + 7)) % 60)
     await endProcess(child)
   }

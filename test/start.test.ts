@@ -67,7 +67,7 @@ async function ready(service: Started): Promise<void> {
     if (service.process.exitCode !== null) throw new Error(`it ended: ${service.output()}`)
     return service.output().includes('Postloom is ready')
   }
-  await eventually('the service to be ready', said, { withinMs: 100_000, everyMs: 100 })
+  await eventually('the service to be ready', said, { withinMs: 200_000, everyMs: 100 })
 }
 
 function stateOf(environment: NodeJS.ProcessEnv): string {

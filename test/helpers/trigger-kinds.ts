@@ -225,18 +225,14 @@ export async function decidedOf(studio: Studio, { workflowId }: Live): Promise<s
 
 /** Waits until the segments have no work left. */
 async function still(studio: Studio, { organization }: Scene): Promise<void> {
-  await eventually(
-    'the segments to settle',
-    async () => {
-      const left = await row(
-        studio.api.services.orm.em.fork(),
-        sql`select 1 from segment_change where organization_id = ${organization.id}
+  await eventually('the segments to settle', async () => {
+    const left = await row(
+      studio.api.services.orm.em.fork(),
+      sql`select 1 from segment_change where organization_id = ${organization.id}
         union all select 1 from watched_segment where organization_id = ${organization.id} and recheck_at is not null`,
-      )
-      return left === null
-    },
-    { withinMs: 30_000 },
-  )
+    )
+    return left === null
+  })
 }
 
 async function post(studio: Studio, webhook: Live['webhook'], body: object): Promise<void> {
