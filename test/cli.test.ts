@@ -232,7 +232,7 @@ test('a file is imported to its end, and its refused rows are written down', asy
   t.timeout(120_000)
   const { organization, postloom } = await customer()
   const file = join(postloom.home, 'people.csv')
-  writeFileSync(file, 'E-mail,Plan\nada@reader.example,pro\nnobody\ngrace@reader.example,free\n')
+  writeFileSync(file, 'E-mail,Plan,Note\nada@reader.example,pro,a\nnobody\ngrace@reader.example,free,b\n')
   const rejected = join(postloom.home, 'rejected.csv')
   const done = await postloom.run([
     'import',
@@ -248,6 +248,7 @@ test('a file is imported to its end, and its refused rows are written down', asy
   ])
   t.is(done.code, 0, done.stderr)
   t.like(done.json, { status: 'COMPLETED', rows: 3, imported: 2, failed: 1 })
+  t.regex(done.stderr, /^Columns: E-mail → email, Plan → fields\.plan\. Not imported: Note; --map /m)
   t.regex(readFileSync(rejected, 'utf8'), /nobody/)
   const { subscriber } = await organization.data('get_subscriber', { email: 'ada@reader.example' })
   t.deepEqual(subscriber.tags, ['summer'])

@@ -56,6 +56,7 @@ async function importFile({ connect, output }: Context, file: string, options: O
   const { client } = await connect()
   const started = dataOf(await client.imports.create(content, query, { timeout: FILE_MS }))
   output.note(`The file is uploaded as ${started.id}; the import continues even if this command ends.`)
+  output.note(columnsOf(started))
   const done = await follow(client, output, started)
   if (options.rejected !== undefined && done.failed > 0) {
     await writeFile(options.rejected, dataOf(await client.imports.rejected(done.id, { timeout: FILE_MS })))
@@ -104,6 +105,16 @@ function bar({ status, rows, expectedRows }: SubscriberImport): string {
   const share = Math.min(1, rows / Math.max(1, expectedRows))
   const full = Math.round(share * BAR)
   return `${'█'.repeat(full)}${'░'.repeat(BAR - full)} ${Math.round(share * 100)} %  ${rows} of about ${expectedRows} rows`
+}
+
+/** Says where each column goes, so that a wrong guess is seen at once. */
+function columnsOf({ mapping }: SubscriberImport): string {
+  const columns = Object.entries<string | null>(mapping)
+  const used = columns.flatMap(([name, target]) => (target === null ? [] : `${name} → ${target}`))
+  const unused = columns.flatMap(([name, target]) => (target === null ? name : []))
+  const left =
+    unused.length === 0 ? '' : ` Not imported: ${unused.join(', ')}; --map leads columns to fields.`
+  return `Columns: ${used.join(', ')}.${left}`
 }
 
 function summary(
