@@ -407,29 +407,33 @@ test('a paused workflow holds its runs, counts their waits, and lets them go on 
   t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'pause ELAPSED→next', 'tag DONE→next'])
 })
 
-test('a refusal reaches the caller when the decision that explains it cannot be written', async (t) => {
-  const automation = await publish(
-    services,
-    tenant,
-    chain([step('start', 'TRIGGER', { type: 'MANUAL' }), TAGGED]),
-  )
-  await setStatus(automation.id, 'PAUSED')
-  const subscriberId = await tenant.subscribe()
-  const em = services.orm.em.fork()
-  await execute(
-    em,
-    sql`create function fail_decision() returns trigger language plpgsql as $fn$ begin raise 'no'; end $fn$`,
-  )
-  await execute(
-    em,
-    sql`create trigger fail_decision before insert on decision for each row
+// Serial, because the locks of its trigger would be in the way of other decisions.
+test.serial(
+  'a refusal reaches the caller when the decision that explains it cannot be written',
+  async (t) => {
+    const automation = await publish(
+      services,
+      tenant,
+      chain([step('start', 'TRIGGER', { type: 'MANUAL' }), TAGGED]),
+    )
+    await setStatus(automation.id, 'PAUSED')
+    const subscriberId = await tenant.subscribe()
+    const em = services.orm.em.fork()
+    await execute(
+      em,
+      sql`create function fail_decision() returns trigger language plpgsql as $fn$ begin raise 'no'; end $fn$`,
+    )
+    await execute(
+      em,
+      sql`create trigger fail_decision before insert on decision for each row
       when (new.subscriber_id = '${sql.raw(subscriberId)}') execute function fail_decision()`,
-  )
-  t.teardown(async () => await execute(em, sql`drop function fail_decision cascade`))
-  const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
-  t.is((await refusal(tenant.within((call) => enterByHand(call, input)))).code, 'WRONG_STATE')
-  t.deepEqual(await decisionsOf(services, automation.id), [])
-})
+    )
+    t.teardown(async () => await execute(em, sql`drop function fail_decision cascade`))
+    const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
+    t.is((await refusal(tenant.within((call) => enterByHand(call, input)))).code, 'WRONG_STATE')
+    t.deepEqual(await decisionsOf(services, automation.id), [])
+  },
+)
 
 test('archiving, removing and unsubscribing end a run in the middle of its wait', async (t) => {
   const parked = async (settings: Partial<Settings> = {}) => {

@@ -280,6 +280,8 @@ test('a page asks for the password, then shows who wants in, where the answer go
 })
 
 test('every page of a sign-in lets in its own style, also one that cannot go on', async (t) => {
+  // Somebody of their own: attempts are counted for each account.
+  const person = await makeMember(api, 'pia@team.example', organization)
   const client = await registerClient(api, CALLBACK)
   const { challenge } = makePkce()
   const url = authorizeUrl(api, client, challenge)
@@ -289,7 +291,7 @@ test('every page of a sign-in lets in its own style, also one that cannot go on'
   const elsewhere = authorizeUrl(api, client, challenge, { redirect_uri: 'http://127.0.0.1/elsewhere' })
   const pages: [Response, number, RegExp][] = [
     [login, 200, /<h1>Sign in to Postloom</],
-    [await browser.submit(login.url, { email: member.email, password: 'nonsense' }), 401, /role="alert"/],
+    [await browser.submit(login.url, { email: person.email, password: 'nonsense' }), 401, /role="alert"/],
     [await new TestBrowser(api.url).open(login.url), 400, /It took too long, or it was finished already\./],
     [await browser.open(authorizeUrl(api, stranger, challenge)), 400, /does not know the app/],
     [
@@ -297,7 +299,7 @@ test('every page of a sign-in lets in its own style, also one that cannot go on'
       400,
       /The app asked for something that is not possible: redirect_uri did not/,
     ],
-    [await follow(browser, await browser.submit(login.url, member)), 200, /<h1>Let .* in\?</],
+    [await follow(browser, await browser.submit(login.url, person)), 200, /<h1>Let .* in\?</],
   ]
   for (const [page, status, said] of pages) {
     t.is(page.status, status)

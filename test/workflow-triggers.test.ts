@@ -143,7 +143,7 @@ test('FIELD_UPDATED tells a custom field from the built-in one of the same name'
     return Object.fromEntries(await Promise.all(counted))
   }
   await organization.data('update_subscriber', { subscriber, country: 'DE' })
-  await organization.data('add_suppression', { email: 'ann@reader.example' })
+  await organization.confirmed('add_suppression', { email: 'ann@reader.example' })
   t.deepEqual(await counts(), { builtIn: 1, custom: 0, status: 0, prefixed: 0 })
   await organization.data('update_subscriber', { subscriber, fields: { country: 'south', status: 'old' } })
   t.deepEqual(await counts(), { builtIn: 1, custom: 1, status: 1, prefixed: 1 })
