@@ -371,7 +371,7 @@ test('an impact tool asks first, says what it will do, and its code works once',
   t.is(asked.body.code, 'CONFIRMATION_REQUIRED')
   t.regex(asked.body.confirmationCode, /^\d{5}$/)
   t.true(Date.parse(asked.body.expiresAt) > Date.now() + 4 * 60_000)
-  t.truthy(asked.body.summary.action)
+  t.is(asked.body.summary.action, 'delete_tag')
   const { confirmationCode } = asked.body
   const done = await organization.call('delete_tag', { name: 'old', confirmationCode })
   t.is(done.status, 200)

@@ -63,14 +63,16 @@ export type Call = {
   wakeLane(lane: 'transactional' | 'bulk'): void
 }
 
-/** What a call will do, shown to confirm it (decisions, section 2, "Confirmation"). */
-export type ConfirmationSummary = {
-  action: string
+/** What a call will do. */
+export type Impact = {
   target: string
   recipients?: number
   effects: string[]
   warnings: string[]
 }
+
+/** What is shown to confirm a call (decisions, section 2, "Confirmation"). `action` is the name of the tool. */
+export type ConfirmationSummary = { action: string } & Impact
 
 /**
  * The effect of a tool, which all its safety rules derive from: `read` changes nothing, `draft` changes only things
@@ -131,7 +133,7 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
    * Refuses calls that cannot be done, and describes the effects of the others; runs before the challenge. Required for
    * impact tools.
    */
-  summarize?: (call: Call, input: Static<Input>) => Promise<ConfirmationSummary>
+  summarize?: (call: Call, input: Static<Input>) => Promise<Impact>
   /**
    * Queries the network before the transaction and passes the result to the handler, so that no database connection is
    * held meanwhile. Not for impact tools. Skipped when an idempotency key already has an answer.
@@ -230,7 +232,7 @@ export function defineTool<Input extends TObject, Output extends TSchema, Prepar
     isSingleStatement: (input) => singleStatement?.(input as Static<Input>) === true,
     summarize: async (call, input) => {
       if (!summarize) throw new Error(`${definition.name} asks for no confirmation`)
-      return await summarize(call, input as Static<Input>)
+      return { action: definition.name, ...(await summarize(call, input as Static<Input>)) }
     },
     ...(receive && {
       receive: (call: Outside, input: unknown, body: AsyncIterable<Buffer>) =>

@@ -176,8 +176,13 @@ export async function startApi(env: Record<string, string> = {}): Promise<TestAp
   }
 }
 
-/** Checks that a successful answer matches the tool's output schema, in every call of every test. */
+/**
+ * Checks in every call of every test that a successful answer matches the tool's output schema, and that a request for
+ * confirmation names the tool.
+ */
 function checkOutput(name: string, { status, body }: Answer): void {
+  if (status === 428 && body.summary.action !== name)
+    throw new Error(`${name} asks for ${body.summary.action}`)
   const output = CATALOGUE.get(name)?.output
   if (status !== 200 || !output) return
   const faults = schemaFaults(output, body.data)

@@ -7,7 +7,7 @@ import {
   campaignWorkflowId,
   NUDGE,
 } from '../../../temporal/contract.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { execute, row } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { findStop } from '../deliverability/stops.ts'
@@ -79,7 +79,7 @@ export function startSend(
 }
 
 /** Summarizes what scheduling will do and how many people it reaches. Throws when the campaign cannot be scheduled. */
-export async function summarizeSchedule(call: Call, wish: Wish): Promise<ConfirmationSummary> {
+export async function summarizeSchedule(call: Call, wish: Wish): Promise<Impact> {
   const due = readDueTime(wish, call.now.getTime())
   const campaign = await findCampaign(call, wish.campaignId)
   nextStatus(campaign, 'schedule')
@@ -93,7 +93,6 @@ export async function summarizeSchedule(call: Call, wish: Wish): Promise<Confirm
       : 'It goes to the SUBSCRIBED subscribers that its filters match'
   const when = due === null ? 'now' : `on ${spoken(new Date(due).toISOString(), wish.timezone)}`
   return {
-    action: 'schedule_campaign',
     target: `the campaign ${titleOf(campaign)}`,
     recipients: reached,
     effects: [
@@ -140,7 +139,7 @@ export async function resumeCampaign(call: Call, campaignId: string): Promise<Ca
 }
 
 /** Summarizes what resuming will do. */
-export async function summarizeResume(call: Call, campaignId: string): Promise<ConfirmationSummary> {
+export async function summarizeResume(call: Call, campaignId: string): Promise<Impact> {
   const campaign = await findCampaign(call, campaignId)
   nextStatus(campaign, 'resume')
   const found = await row<{ left: number }>(
@@ -150,7 +149,6 @@ export async function summarizeResume(call: Call, campaignId: string): Promise<C
   )
   const left = found?.left ?? 0
   return {
-    action: 'resume_campaign',
     target: `the campaign ${titleOf(campaign)}`,
     recipients: left,
     effects: [

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Campaign } from '../../../schema/campaign.ts'
 import type { CampaignStatus } from '../../../schema/values.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { execute } from '../../database.ts'
 import { lockSegments } from '../segments/lock.ts'
 import { type CampaignRow, findCampaign, getCampaign, titleOf } from './records.ts'
@@ -102,11 +102,10 @@ export async function moveCampaign(
 }
 
 /** Summarizes what archiving does. Throws when the campaign cannot be archived. */
-export async function summarizeArchival(call: Call, campaignId: string): Promise<ConfirmationSummary> {
+export async function summarizeArchival(call: Call, campaignId: string): Promise<Impact> {
   const campaign = await findCampaign(call, campaignId)
   nextStatus(campaign, 'archive')
   return {
-    action: 'archive_campaign',
     target: `the campaign ${titleOf(campaign)}`,
     effects: ['It leaves the list of campaigns and cannot be edited; unarchive_campaign brings it back.'],
     warnings: [],

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Campaign } from '../../../schema/campaign.ts'
 import { audit } from '../../catalogue/audit.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { execute } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { lockSegments } from '../segments/lock.ts'
@@ -40,11 +40,10 @@ export async function deleteCampaign(call: Call, campaignId: string): Promise<st
 }
 
 /** Summarizes what deleting a campaign does. Throws when it cannot be deleted. */
-export async function summarizeDeletion(call: Call, campaignId: string): Promise<ConfirmationSummary> {
+export async function summarizeDeletion(call: Call, campaignId: string): Promise<Impact> {
   const campaign = await findCampaign(call, campaignId)
   nextStatus(campaign, 'delete')
   return {
-    action: 'delete_campaign',
     target: `the campaign ${titleOf(campaign)}`,
     effects: ['It is deleted with its history; this cannot be undone.'],
     warnings: [],

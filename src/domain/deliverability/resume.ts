@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Domain } from '../../../schema/domain.ts'
 import { audit } from '../../catalogue/audit.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { execute, row, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { nudgeSend } from '../campaigns/schedule.ts'
@@ -38,7 +38,7 @@ export async function resumeSending(call: Call, name: string): Promise<Domain> {
 }
 
 /** Summarizes what resuming will do. Throws `WRONG_STATE` when the domain is not stopped. */
-export async function summarizeResuming(call: Call, name: string): Promise<ConfirmationSummary> {
+export async function summarizeResuming(call: Call, name: string): Promise<Impact> {
   const domain = await findDomain(call, name)
   refuseUnlessStopped(domain)
   const found = await row<{ held: number; left: number }>(
@@ -53,7 +53,6 @@ export async function summarizeResuming(call: Call, name: string): Promise<Confi
   )
   const waiting = (found?.held ?? 0) + (found?.left ?? 0)
   return {
-    action: 'resume_sending',
     target: `the domain ${domain.domain}`,
     recipients: waiting,
     effects: [`Sending goes on at once: ${count(waiting, 'email')} that waited, and whatever follows.`],

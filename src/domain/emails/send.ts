@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import { refuse } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { row } from '../../database.ts'
 import { decodeId, missing } from '../../ids.ts'
 import { asciiDomain, readEmail } from '../addresses.ts'
@@ -31,14 +31,13 @@ export async function sendEmail(call: Call, email: PersonalEmail): Promise<strin
 }
 
 /** Summarizes the email and its sender. Throws when it cannot be sent. */
-export async function summarizeEmail(call: Call, email: PersonalEmail): Promise<ConfirmationSummary> {
+export async function summarizeEmail(call: Call, email: PersonalEmail): Promise<Impact> {
   const read = await readPersonal(call, email)
   await judgeTransactional(call, read)
   const sender = typeof read.from === 'object' ? read.from : await findFrom(call)
   const leaving = sender && (await readFromAddress(call, sender))
   const from = leaving?.email ?? sender?.email ?? 'the default sender'
   return {
-    action: 'send_email',
     target: read.to,
     recipients: 1,
     effects: [`An email with the subject "${read.subject}" goes to ${read.to} from ${from} at once.`],

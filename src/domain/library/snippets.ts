@@ -8,7 +8,7 @@ import {
   type SnippetUse,
 } from '../../../schema/snippet.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { column, execute, json, row, rows } from '../../database.ts'
 import { decodeId, encodeId, type IdPrefix, missing, newId } from '../../ids.ts'
 import { likeLiteral, nameLine, timestamp, timestampOrNull } from '../text.ts'
@@ -121,10 +121,9 @@ export async function setArchived(call: Call, snippetId: string, archived: boole
 }
 
 /** Summarizes what archiving does. */
-export async function summarizeArchival(call: Call, snippetId: string): Promise<ConfirmationSummary> {
+export async function summarizeArchival(call: Call, snippetId: string): Promise<Impact> {
   const { name, archivedAt, usedIn } = await readSnippet(call, snippetId)
   return {
-    action: 'archive_email_snippet',
     target: `the snippet "${name}"`,
     effects: [
       archivedAt === null

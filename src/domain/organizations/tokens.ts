@@ -5,7 +5,7 @@ import type { Permission } from '../../../schema/values.ts'
 import { audit } from '../../catalogue/audit.ts'
 import { Failure, refuse } from '../../catalogue/failure.ts'
 import { hashToken, lastFour, makeToken } from '../../catalogue/tokens.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { array, type EntityManager, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing, newId, readId } from '../../ids.ts'
 import { readMoment } from '../audience/moment.ts'
@@ -93,10 +93,7 @@ export async function deleteToken(call: Call, tokenId: string): Promise<string> 
 }
 
 /** Summarizes what deleting a token does. */
-export async function summarizeTokenDeletion(
-  { em, organization }: Call,
-  tokenId: string,
-): Promise<ConfirmationSummary> {
+export async function summarizeTokenDeletion({ em, organization }: Call, tokenId: string): Promise<Impact> {
   const found = await row<TokenRow>(
     em,
     sql`select ${COLUMNS} from api_token
@@ -104,7 +101,6 @@ export async function summarizeTokenDeletion(
   )
   const token = presentToken(found ?? missing('tok', tokenId))
   return {
-    action: 'delete_token',
     target: `the API token "${token.name}" (…${token.lastFour})`,
     effects: ['It is revoked at once and for good; every call with it is refused.'],
     warnings: token.lastUsedAt === null ? [] : [`It was last used at ${token.lastUsedAt}.`],

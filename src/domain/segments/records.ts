@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Filter } from '../../../schema/audience.ts'
 import { type CountedSegment, type Segment, SEGMENT_LIMITS } from '../../../schema/segment.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../ids.ts'
 import { checkFilters } from '../audience/check.ts'
@@ -109,11 +109,10 @@ export async function deleteSegment(call: Call, segmentId: string): Promise<void
 }
 
 /** Summarizes what deleting will do. Throws `WRONG_STATE` with the uses of a segment that is in use. */
-export async function summarizeSegmentDeletion(call: Call, segmentId: string): Promise<ConfirmationSummary> {
+export async function summarizeSegmentDeletion(call: Call, segmentId: string): Promise<Impact> {
   const segment = await findSegment(call, segmentId)
   await refuseUsedSegment(call, segment)
   return {
-    action: 'delete_segment',
     target: `the segment "${segment.name}" (${segmentId})`,
     effects: [
       'The segment and its filters are deleted; this cannot be undone.',

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import { audit } from '../../catalogue/audit.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { array, execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, newId } from '../../ids.ts'
 import { IS_ACTIVE } from '../automations/runs/active.ts'
@@ -60,10 +60,9 @@ export async function eraseSubscriber(call: Call, subscriber: string): Promise<s
 }
 
 /** Summarizes what erasing will do. */
-export async function summarizeErasure(call: Call, subscriber: string): Promise<ConfirmationSummary> {
+export async function summarizeErasure(call: Call, subscriber: string): Promise<Impact> {
   const { email } = await findSubscriber(call, chooseSubscriber(subscriber))
   return {
-    action: 'erase',
     target: email,
     effects: ['All data about this person is erased; the address stays suppressed.'],
     warnings: ['It cannot be undone.'],

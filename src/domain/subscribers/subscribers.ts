@@ -4,7 +4,7 @@ import { SUBSCRIBER_LIMITS } from '../../../schema/subscriber.ts'
 import type { SubscriberStatus } from '../../../schema/values.ts'
 import { databaseCode } from '../../catalogue/database-error.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../database.ts'
 import { encodeId, missing, newId } from '../../ids.ts'
 import { readCountry, readEmail, readIpAddress, readPhone } from '../addresses.ts'
@@ -123,10 +123,7 @@ export async function unsubscribeSubscriber(
 }
 
 /** Summarizes what unsubscribing will do, including which runs end. */
-export async function summarizeUnsubscribe(
-  call: Call,
-  choice: SubscriberChoice,
-): Promise<ConfirmationSummary> {
+export async function summarizeUnsubscribe(call: Call, choice: SubscriberChoice): Promise<Impact> {
   const { em, organization } = call
   const person = await findSubscriber(call, choice)
   const runs = await rows<{ name: string; leaves: boolean }>(
@@ -141,7 +138,6 @@ export async function summarizeUnsubscribe(
   )
   const isDone = CONSENT[person.status].UNSUBSCRIBE === undefined
   return {
-    action: 'unsubscribe',
     target: person.email,
     effects: isDone
       ? ['Nothing changes: this subscriber is UNSUBSCRIBED already.']

@@ -9,7 +9,7 @@ import type {
 import type { SubscriberStatus } from '../../../schema/values.ts'
 import { audit } from '../../catalogue/audit.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { array, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { emailFault, readEmail } from '../addresses.ts'
@@ -122,11 +122,10 @@ export async function removeSuppression(call: Call, email: string): Promise<Supp
 }
 
 /** Summarizes what adding suppressions will do. */
-export function summarizeSuppressing(emails: readonly string[], reason: ImportedReason): ConfirmationSummary {
+export function summarizeSuppressing(emails: readonly string[], reason: ImportedReason): Impact {
   const [only = ''] = emails
   const { status } = LEADS_TO[reason]
   return {
-    action: 'suppress',
     target: emails.length === 1 ? only : `${emails.length} addresses`,
     effects: [
       `No email of any kind is sent there any more; a subscriber with such an address becomes ${status}.`,
@@ -136,10 +135,7 @@ export function summarizeSuppressing(emails: readonly string[], reason: Imported
 }
 
 /** Summarizes what removing a suppression will do. */
-export async function summarizeRemoval(
-  { em, organization }: Call,
-  email: string,
-): Promise<ConfirmationSummary> {
+export async function summarizeRemoval({ em, organization }: Call, email: string): Promise<Impact> {
   const address = readEmail(email, 'email')
   const [found] = await rows<{ reason: SuppressionReason; status: SubscriberStatus | null }>(
     em,
@@ -152,7 +148,6 @@ export async function summarizeRemoval(
   const { reason, status } = found
   const stays = status === 'BOUNCED' || status === 'COMPLAINED'
   return {
-    action: 'remove_suppression',
     target: email,
     effects: [
       `The suppression (${reason}) is lifted.`,

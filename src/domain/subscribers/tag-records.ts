@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Tag } from '../../../schema/tag.ts'
 import { Failure, refuse } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import type { Call, Impact } from '../../catalogue/tool.ts'
 import { array, execute, row, rows } from '../../database.ts'
 import { encodeId, missing, NIL_ID, readId } from '../../ids.ts'
 import { refuseInUse, type Use, usesWhere } from '../audience/uses.ts'
@@ -179,7 +179,7 @@ export async function deleteTag(call: Call, choice: TagChoice): Promise<{ tag: T
 }
 
 /** Summarizes what deleting a tag will do: how many lose it, and which workflows, segments and campaigns name it. */
-export async function summarizeTagDeletion(call: Call, choice: TagChoice): Promise<ConfirmationSummary> {
+export async function summarizeTagDeletion(call: Call, choice: TagChoice): Promise<Impact> {
   const { em, organization } = call
   const tag = await findTag(call, choice)
   const [people, uses] = [await countCarriers(call, tag), await usesOfTag(call, tag)]
@@ -188,7 +188,6 @@ export async function summarizeTagDeletion(call: Call, choice: TagChoice): Promi
     sql`select count(*)::int as count from subscriber where organization_id = ${organization.id}`,
   )
   return {
-    action: 'delete_tag',
     target: `the tag "${tag.name}"`,
     effects: [
       `The tag is taken from ${people} of ${audience?.count ?? 0} subscribers and deleted; this cannot be undone.`,

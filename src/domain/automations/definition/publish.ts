@@ -10,7 +10,7 @@ import type { Definition } from '../../../../schema/automation.ts'
 import type { WorkflowStatus } from '../../../../schema/values.ts'
 import type { InboundWebhook, Workflow } from '../../../../schema/workflow.ts'
 import { type Fault, refuseFaults } from '../../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
+import type { Call, Impact } from '../../../catalogue/tool.ts'
 import { column, execute, json, row } from '../../../database.ts'
 import { encodeId, newId } from '../../../ids.ts'
 import { tagNamesOf } from '../../audience/check.ts'
@@ -87,7 +87,7 @@ export async function summarizePublish(
   call: Call,
   workflowId: string,
   activate: boolean | undefined,
-): Promise<ConfirmationSummary> {
+): Promise<Impact> {
   const automation = await findAutomation(call, workflowId, { lock: false })
   const { definition, emails } = await candidateOf(call, automation)
   const number = await nextNumber(call, automation.id)
@@ -100,7 +100,6 @@ export async function summarizePublish(
     ...emailEffects(emails),
   ]
   return {
-    action: `Publishing version ${number} of the workflow`,
     target: titleOf(automation),
     effects,
     warnings: [

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { WorkflowStatus } from '../../../../schema/values.ts'
 import type { SettableStatus, Workflow } from '../../../../schema/workflow.ts'
-import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
+import type { Call, Impact } from '../../../catalogue/tool.ts'
 import { execute, row } from '../../../database.ts'
 import { lockSegments } from '../../segments/lock.ts'
 import { count } from '../../text.ts'
@@ -26,16 +26,11 @@ export async function updateStatus(
 }
 
 /** Describes what setting a status will do. Throws `WRONG_STATE` if it cannot be set. */
-export async function summarizeStatus(
-  call: Call,
-  workflowId: string,
-  wish: SettableStatus,
-): Promise<ConfirmationSummary> {
+export async function summarizeStatus(call: Call, workflowId: string, wish: SettableStatus): Promise<Impact> {
   const automation = await findAutomation(call, workflowId, { lock: false })
   const next = nextStatus(automation, wish)
-  const action = next === 'ARCHIVED' ? 'Archiving the workflow' : 'Activating the workflow'
   const effects = await effectsOf(call, automation, next)
-  return { action, target: titleOf(automation), effects, warnings: [] }
+  return { target: titleOf(automation), effects, warnings: [] }
 }
 
 async function effectsOf(call: Call, automation: Automation, next: WorkflowStatus): Promise<string[]> {
@@ -61,19 +56,19 @@ export async function deleteAutomation(call: Call, workflowId: string): Promise<
 }
 
 /** Describes what deleting will do. */
-export async function summarizeDeletion(call: Call, workflowId: string): Promise<ConfirmationSummary> {
+export async function summarizeDeletion(call: Call, workflowId: string): Promise<Impact> {
   const automation = await findAutomation(call, workflowId, { lock: false })
   const target = titleOf(automation)
   if (automation.publishedVersionId === null) {
     const emails = automation.draft.steps.filter(({ type }) => type === 'EMAIL').length
     const effects = [`The draft is deleted for good, with its ${count(emails, 'email')}.`]
-    return { action: 'Deleting the draft', target, effects, warnings: [] }
+    return { target, effects, warnings: [] }
   }
   const effects =
     automation.status === 'ARCHIVED'
       ? ['It was published, so it stays in the archive, where it is already; nothing changes.']
       : ['It was published, so it is archived and not deleted.', ...(await archiveEffects(call, automation))]
-  return { action: 'Archiving the workflow', target, effects, warnings: [] }
+  return { target, effects, warnings: [] }
 }
 
 /** Counts the runs of an automation that are held because it is paused. */

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Filter } from '../../../../schema/audience.ts'
 import { reEntryOf } from '../../../../temporal/graph.ts'
 import { Failure, refuse } from '../../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
+import type { Call, Impact } from '../../../catalogue/tool.ts'
 import { row } from '../../../database.ts'
 import { decodeId, missing } from '../../../ids.ts'
 import { checkFilters } from '../../audience/check.ts'
@@ -34,11 +34,10 @@ export async function enterMany(
 }
 
 /** Describes what `enterMany` will do. Throws if it is not possible. */
-export async function summarizeMany(call: Call, choice: AudienceChoice): Promise<ConfirmationSummary> {
+export async function summarizeMany(call: Call, choice: AudienceChoice): Promise<Impact> {
   const { automation, expected, most, filters } = await readNewIntake(call, choice)
   const everybody = filters.length === 0 && most === null
   return {
-    action: 'Adding subscribers to the workflow',
     target: titleOf(automation),
     recipients: expected,
     effects: [

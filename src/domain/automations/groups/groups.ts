@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Duration } from '../../../../schema/automation-parts.ts'
 import { type ConflictStrategy, GROUP_LIMITS, type WorkflowGroup } from '../../../../schema/workflow-group.ts'
 import { Failure, refuse, refuseFaults } from '../../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
+import type { Call, Impact } from '../../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
 import { nameLine, timestamp } from '../../text.ts'
@@ -103,10 +103,9 @@ export async function summarizeGroupDeletion(
   call: Call,
   groupId: string,
   expectedUpdatedAt: string,
-): Promise<ConfirmationSummary> {
+): Promise<Impact> {
   const group = await findDeletable(call, groupId, expectedUpdatedAt)
   return {
-    action: 'Deleting the workflow group',
     target: titleOfGroup(group),
     effects: ['The group is deleted for good.', 'No workflow and no run is changed.'],
     warnings: [],
