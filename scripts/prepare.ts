@@ -1,10 +1,9 @@
-import { Connection } from '@temporalio/client'
-
 import { databaseCode, isDatabaseAway } from '../src/catalogue/database-error.ts'
 import { readConfig } from '../src/config.ts'
 import { migrate, openDatabase } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
 import { checkStoredKeys } from '../src/domain/domains/keys.ts'
+import { createTemporalConnection } from '../src/ports/temporal-connection.ts'
 import { prepareNamespace } from './services/temporal-namespace.ts'
 
 /**
@@ -15,6 +14,7 @@ import { prepareNamespace } from './services/temporal-namespace.ts'
  */
 const environment = process.env
 const config = readConfig(environment)
+const CONNECT_MS = 20_000
 
 if (!environment['POSTLOOM_OWN_TEMPORAL']) await prepareTemporal()
 await migrateDatabase()
@@ -56,11 +56,13 @@ async function checkKeys(): Promise<void> {
 }
 
 async function prepareTemporal(): Promise<void> {
-  const { address, namespace, apiKey, tls } = config.temporal
-  const connection = await Connection.connect({ address, apiKey, tls, connectTimeout: '20s' }).catch(
-    ({ message }: Error) =>
+  const { address, namespace } = config.temporal
+  const connection = createTemporalConnection(config.temporal, CONNECT_MS)
+  await connection
+    .ensureConnected()
+    .catch(({ message }: Error) =>
       refuse(`Temporal at TEMPORAL_ADDRESS (${address}) cannot be reached: ${message}.`),
-  )
+    )
   const { missingAttributes } = await prepareNamespace(connection, namespace)
   if (missingAttributes.length > 0) {
     console.error(

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 
-import { Client, Connection } from '@temporalio/client'
+import { Client, Connection, ServiceError } from '@temporalio/client'
 import test, { type ExecutionContext } from 'ava'
 import { sql } from 'kysely'
 import { pino } from 'pino'
@@ -17,6 +17,7 @@ import { signToken, type TrackingToken } from '../src/delivery/tracking-token.ts
 import { seedDevelopment } from '../src/development.ts'
 import { newId } from '../src/ids.ts'
 import { listenForRings } from '../src/ports/doorbell.ts'
+import { createTemporalPort } from '../src/ports/temporal.ts'
 import { createServices } from '../src/services.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
@@ -34,7 +35,10 @@ import { publishWorkflow } from './helpers/workflow.ts'
 const IN_ORDER = 0
 /** A fast-forward answers within this time. */
 const ANSWERS_MS = 6_500
+/** A message without fields, as gRPC frames it: not compressed, 0 bytes long. */
+const EMPTY_MESSAGE = Buffer.alloc(5)
 /** gRPC status codes. */
+const CANCELLED = 1
 const PERMISSION_DENIED = 7
 const UNIMPLEMENTED = 12
 const UNAVAILABLE = 14
@@ -197,6 +201,44 @@ async function answering(t: ExecutionContext, status: number): Promise<Client> {
   })
   return new Client({ connection })
 }
+
+test('requests that are retried when the connection to Temporal is closed end with an error', async (t) => {
+  const asked: string[] = []
+  const server = createHttp2Server()
+  server.on('stream', (stream, { ':path': path }) => {
+    asked.push(String(path))
+    const headers = { ':status': 200, 'content-type': 'application/grpc' }
+    if (!path?.endsWith('/GetSystemInfo')) {
+      stream.respond({ ...headers, 'grpc-status': String(UNAVAILABLE) }, { endStream: true })
+      return
+    }
+    stream.respond(headers, { waitForTrailers: true })
+    stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+    stream.end(EMPTY_MESSAGE)
+  })
+  t.teardown(() => server.close())
+  const port = await listenOnLoopback(server)
+  const temporal = createTemporalPort(
+    {
+      address: `127.0.0.1:${port}`,
+      namespace: 'default',
+      taskQueue: 'any',
+      apiKey: undefined,
+      tls: false,
+      uiUrl: undefined,
+    },
+    pino({ enabled: false }),
+  )
+  const { workflow } = await temporal.client()
+  const asking = t.throwsAsync(workflow.getHandle('any').signal('any'), { instanceOf: ServiceError })
+  await eventually(
+    'a retry',
+    () => asked.filter((path) => path.endsWith('/SignalWorkflowExecution')).length > 1,
+  )
+  await temporal.close()
+  const error = await asking
+  t.like(error?.cause, { code: CANCELLED, details: 'Channel has been shut down' })
+})
 
 test.serial(
   'a worker without Temporal stays up, says so, sends mail, and starts runs when it comes',

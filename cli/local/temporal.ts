@@ -1,6 +1,7 @@
-import { Connection, isGrpcServiceError } from '@temporalio/client'
+import { type Connection, isGrpcServiceError } from '@temporalio/client'
 
 import type { Config } from '../../src/config.ts'
+import { createTemporalConnection } from '../../src/ports/temporal-connection.ts'
 import { taskQueue } from '../../temporal/contract.ts'
 import type { Finding } from './reachable.ts'
 
@@ -8,21 +9,17 @@ import type { Finding } from './reachable.ts'
 const NOT_FOUND = 5
 /** `temporal.api.enums.v1.TaskQueueType` */
 const QUEUE_TYPES = { workflows: 1, activities: 2 } as const
-const CONNECT = '5s'
+const CONNECT_MS = 5_000
 const ANSWER_MS = 5_000
 
 /** Checks that Temporal answers, has the namespace, and has workers on our task queues. */
 export async function examineTemporal(config: Config['temporal']): Promise<Finding[]> {
-  const { address, namespace, apiKey, tls } = config
-  let connection: Connection
+  const { address, namespace } = config
+  const connection = createTemporalConnection(config, CONNECT_MS)
   try {
-    connection = await Connection.connect({
-      address,
-      ...(tls && { tls }),
-      ...(apiKey && { apiKey }),
-      connectTimeout: CONNECT,
-    })
+    await connection.ensureConnected()
   } catch {
+    await connection.close()
     return [
       {
         name: 'temporal',

@@ -1,10 +1,11 @@
-import { Client, Connection, WithStartWorkflowOperation } from '@temporalio/client'
+import { Client, type Connection, WithStartWorkflowOperation } from '@temporalio/client'
 import type { Workflow } from '@temporalio/common'
 import type { Logger } from 'pino'
 
 import { taskQueue } from '../../temporal/contract.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Config } from '../config.ts'
+import { createTemporalConnection } from './temporal-connection.ts'
 
 /** The connection to Temporal: opened on first use, again after a break, and never needed to accept mail. */
 export type TemporalPort = {
@@ -40,12 +41,7 @@ export function createTemporalPort(config: Config['temporal'], log: Logger): Tem
   let connecting: Promise<{ connection: Connection; client: Client }> | undefined
 
   async function connect() {
-    const connection = Connection.lazy({
-      address: config.address,
-      ...(config.tls && { tls: true }),
-      ...(config.apiKey && { apiKey: config.apiKey }),
-      connectTimeout: CONNECT_MS,
-    })
+    const connection = createTemporalConnection(config, CONNECT_MS)
     try {
       await connection.ensureConnected()
     } catch (error) {
