@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { basename, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 
-import { countOutcomes, type Counts } from './services/ava-report.ts'
+import { countOutcomes, type Counts, readCrashes } from './services/ava-report.ts'
 import { installInspector } from './services/inspector.ts'
 import { projectDirectory } from './services/layout.mjs'
 import { type RunServices, startRunServices } from './services/run-services.ts'
@@ -77,5 +77,7 @@ async function runAva(parameters: readonly string[], environment: NodeJS.Process
     output = (output + chunk.toString()).slice(-20_000_000)
   })
   const code = await new Promise<number | null>((resolve) => ava.once('close', resolve))
-  return countOutcomes(stripVTControlCharacters(output), code)
+  const report = stripVTControlCharacters(output)
+  for (const crash of readCrashes(report)) console.log(`\n${crash}`)
+  return countOutcomes(report, code)
 }

@@ -17,7 +17,7 @@ import test, { type ExecutionContext } from 'ava'
 import pg from 'pg'
 
 import { openBrowser } from '../scripts/browser.ts'
-import { countOutcomes } from '../scripts/services/ava-report.ts'
+import { countOutcomes, readCrashes } from '../scripts/services/ava-report.ts'
 import { startChild, type Child } from '../scripts/services/child.ts'
 import { findInstalled, installOnce } from '../scripts/services/install-once.ts'
 import { projectDirectory, temporalVersion } from '../scripts/services/layout.mjs'
@@ -490,4 +490,14 @@ test('the count of a test run knows crashes, hooks and skipped tests', (t) => {
   t.deepEqual(countOutcomes(report, 1), { passed: 1, failed: 2, skipped: 1 })
   t.deepEqual(countOutcomes('\n  ✔ a (1.2s)\n', 0), { passed: 1, failed: 0, skipped: 0 })
   t.deepEqual(countOutcomes('', 1), { passed: 0, failed: 1, skipped: 0 })
+})
+
+test('the end of a test run repeats what ended a process, or was rejected, outside of tests', (t) => {
+  const thrown = '  Uncaught exception in test/x.test.ts\n\n  Error: no\n\n  Error: no\n      at a (b.ts:1:2)'
+  const rejected = '  Unhandled rejection in test/y.test.ts\n\n  Error: never'
+  const exited = '  ✘ test/x.test.ts exited with a non-zero exit code: 1'
+  const report = `  ✔ a\n\n${thrown}\n\n${exited}\n  ✔ b\n\n${rejected}\n\n  ─\n\n  1 uncaught exception\n`
+  t.deepEqual(readCrashes(report), [thrown, rejected])
+  t.deepEqual(readCrashes(`${thrown}\n\n${rejected}\n`), [thrown, rejected])
+  t.deepEqual(readCrashes('  ✔ a\n  ✘ [fail]: b no\n  ─\n'), [])
 })

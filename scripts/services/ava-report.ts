@@ -18,3 +18,14 @@ export function countOutcomes(report: string, code: number | null): Counts {
     skipped: count(/^ {2}- \[(?:skip|todo)\] /gm),
   }
 }
+
+/**
+ * Returns what ava reported of exceptions and rejections outside of tests. It prints them only where they happened,
+ * thousands of lines before the counts.
+ */
+export function readCrashes(report: string): string[] {
+  const crashes = report.match(
+    /^ {2}(?:Uncaught exception|Unhandled rejection) in [^]*?(?=\n {2}(?:[✔✘─]|- \[|Uncaught |Unhandled )|$(?![^]))/gm,
+  )
+  return (crashes ?? []).map((crash) => crash.trimEnd())
+}
