@@ -66,6 +66,8 @@ test('a body that does not arrive whole, or in time, is refused, and is not logg
   const port = await listenOnLoopback(server)
   const begin = (path = '/'): Socket => {
     const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+    // The server closes the connection with a part of the body unread, which may reset it.
+    socket.on('error', () => undefined)
     socket.write(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc`)
     return socket
   }

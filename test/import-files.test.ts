@@ -240,6 +240,8 @@ test('other types and larger files are refused before they are read', async (t) 
   const { port } = new URL(api.url)
   const answer = await new Promise<string>((resolve) => {
     const socket = connect(Number(port), '127.0.0.1')
+    // The server closes the connection with the file unread, which may reset it.
+    socket.on('error', () => undefined)
     socket.once('data', (data) => resolve(data.toString()))
     socket.write(
       `POST /api/v2/imports HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${organization.token}\r\n` +

@@ -306,7 +306,9 @@ test('time is bounded: connecting, waiting, trickling, redirecting in circles, r
 })
 
 test('a server that is not one, hangs up or switches protocols is unreachable', async (t) => {
-  const tcp = createTcpServer((socket) => socket.end('220 mail.example.com ESMTP\r\n'))
+  const tcp = createTcpServer((socket) =>
+    socket.on('error', () => undefined).end('220 mail.example.com ESMTP\r\n'),
+  )
   const port = await listenOnLoopback(tcp)
   const closed = await serve(() => undefined)
   closed.server.close()

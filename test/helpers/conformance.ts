@@ -41,6 +41,7 @@ async function startProxy(target: string, token: string): Promise<{ server: Serv
         answer.pipe(outgoing)
       },
     )
+    passed.on('error', () => outgoing.destroy())
     incoming.pipe(passed)
   })
   return { server, url: `http://127.0.0.1:${await listenOnLoopback(server)}` }
