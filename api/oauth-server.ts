@@ -4,8 +4,9 @@ import type Koa from 'koa'
 import type { Context } from 'koa'
 import { type Client, type Configuration, errors, interactionPolicy, Provider } from 'oidc-provider'
 
+import { unavailablePage } from '../src/public/pages.ts'
 import { lostSignInPage } from '../src/public/sign-in-pages.ts'
-import { keepInDatabase } from '../src/public/sign-in.ts'
+import { keepInDatabase, type StorageFaults } from '../src/public/sign-in.ts'
 import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
 import { showPage } from './page.ts'
@@ -13,6 +14,8 @@ import { showPage } from './page.ts'
 /** The scopes of clients; each is the effect of the tools that it opens. */
 export const SCOPES = ['read', 'draft'] as const
 
+/** The HTTP status while the database cannot be reached. */
+const AWAY = 503
 const MINUTE = 60
 const DAY = 24 * 60 * MINUTE
 /** After this time the member must consent again, however often the client has refreshed its token. */
@@ -50,13 +53,15 @@ export function createOAuthServer(services: Services): Provider {
       jwks: '/oauth/keys',
     },
     async renderError(ctx, { error, error_description: described }) {
-      showPage(ctx, ctx.status, lostSignInPage(reasonOf(error, described)))
+      const page = ctx.status === AWAY ? unavailablePage() : lostSignInPage(reasonOf(error, described))
+      showPage(ctx, ctx.status, page)
     },
   })
   // speakAs() sets the headers that it trusts.
   server.proxy = true
   server.use(async (ctx, next) => {
     await next()
+    if (ctx.status === AWAY) ctx.set('Retry-After', '1')
     if (ctx.oidc?.route === 'discovery') ctx.body = describeMetadata(Object(ctx.body), baseUrl)
   })
   server.on('server_error', (_ctx, error) => services.log.error({ err: error }, 'a sign-in failed'))
@@ -70,7 +75,8 @@ function reasonOf(error: string, described: string | undefined): string | undefi
   if (error === 'invalid_client') {
     return 'This service does not know the app, or not any more: remove the connection there and add it again.'
   }
-  return error === 'server_error' || described === undefined
+  if (error === 'server_error') return 'Something failed on our side.'
+  return described === undefined
     ? undefined
     : `The app asked for something that is not possible: ${described}.`
 }
@@ -83,15 +89,26 @@ function describeStorage(services: Services): Configuration {
     format: 'der',
     type: 'pkcs8',
   }).export({ format: 'jwk' })
-  const refuse = (): never => {
-    throw new errors.InvalidGrant('already used')
-  }
   return {
-    adapter: (model) => keepInDatabase(services, model, refuse),
+    adapter: (model) => keepInDatabase(services, model, storageFaults(services)),
     jwks: { keys: [{ ...key, kty: 'OKP', use: 'sig', alg: 'EdDSA' }] },
     enabledJWA: { idTokenSigningAlgValues: ['EdDSA'] },
     clientDefaults: { id_token_signed_response_alg: 'EdDSA' },
     cookies: { keys: [derive('oauth cookies').toString('hex')] },
+  }
+}
+
+/** A client keeps what it has when this service is away for a moment, and asks again (RFC 6749, section 4.1.2.1). */
+function storageFaults({ log }: Services): StorageFaults {
+  return {
+    usedAgain() {
+      throw new errors.InvalidGrant('already used')
+    },
+    away(cause) {
+      log.error({ err: cause }, 'the database cannot be reached for a sign-in')
+      const error = new errors.TemporarilyUnavailable('The database cannot be reached', { cause })
+      throw Object.assign(error, { status: AWAY, statusCode: AWAY })
+    },
   }
 }
 

@@ -60,6 +60,7 @@ async function find(server: Provider, ctx: Context): Promise<SignIn | null> {
     if (interaction.uid !== ctx.params['uid'] || !client) return null
     return { ctx, server, interaction, client }
   } catch (error) {
+    if (error instanceof errors.TemporarilyUnavailable) throw error
     // The sign-in is over, or the document of its client can no longer be read.
     if (error instanceof errors.OIDCProviderError) return null
     throw error

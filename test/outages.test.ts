@@ -27,6 +27,7 @@ import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { endProcess, isUp, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
 import { listenOnLoopback } from './helpers/listen.ts'
+import { follow, makePkce, TestBrowser } from './helpers/oauth.ts'
 import { scratchDirectory, services, startOwnPostgres, startOwnTemporal } from './helpers/services.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
@@ -415,6 +416,21 @@ test('while PostgreSQL is away every door answers 503 and when to repeat, and pe
   const email = { to: 'reader@example.com', subject: 'Hello', content: 'Hello' }
   try {
     t.is((await ask('/api/v1/emails', email)).status, 200)
+    const callback = 'https://client.example/callback'
+    const registered: unknown = await (
+      await ask('/oauth/register', { redirect_uris: [callback], token_endpoint_auth_method: 'none' })
+    ).json()
+    const wanted = new URLSearchParams({
+      client_id: String(Object(registered).client_id),
+      redirect_uri: callback,
+      response_type: 'code',
+      code_challenge: makePkce().challenge,
+      code_challenge_method: 'S256',
+    })
+    const authorize = `/oauth/authorize?${wanted.toString()}`
+    const browser = new TestBrowser(url)
+    const login = await follow(browser, await browser.open(authorize))
+    t.is(login.status, 200)
     postgres.kill()
     await postgres.exited
     for (const [path, body] of [
@@ -434,11 +450,23 @@ test('while PostgreSQL is away every door answers 503 and when to repeat, and pe
       [`/v/${token('view')}`, 'GET'],
       [`/c/${token('click')}`, 'GET'],
     ] as const) {
-      const answer = await fetch(url + path, { method })
+      await asksToTryAgain(t, await fetch(url + path, { method }))
+    }
+    await asksToTryAgain(t, await browser.open(authorize))
+    await asksToTryAgain(t, await browser.open(login.url))
+    const credentials = { email: 'ada@team.example', password: 'x' }
+    await asksToTryAgain(t, await browser.submit(login.url, credentials, { origin: config.baseUrl }))
+    const client = new URLSearchParams({ client_id: 'any', token: 'any', grant_type: 'refresh_token' })
+    for (const [path, body] of [
+      ['/oauth/token', client],
+      ['/oauth/revoke', client],
+      ['/oauth/register', JSON.stringify({ redirect_uris: ['https://client.example/'] })],
+    ] as const) {
+      const headers = typeof body === 'string' ? { 'content-type': 'application/json' } : {}
+      const answer = await fetch(url + path, { method: 'POST', body, headers })
       t.is(answer.status, 503, path)
       t.is(answer.headers.get('retry-after'), '1')
-      t.regex(answer.headers.get('content-type') ?? '', /^text\/html/)
-      t.regex(await answer.text(), /Please try again in a moment/)
+      t.like(await answer.json(), { error: 'temporarily_unavailable' })
     }
   } finally {
     server.closeAllConnections()
@@ -446,6 +474,13 @@ test('while PostgreSQL is away every door answers 503 and when to repeat, and pe
     await services.close()
   }
 })
+
+async function asksToTryAgain(t: ExecutionContext, answer: Response): Promise<void> {
+  t.is(answer.status, 503, answer.url)
+  t.is(answer.headers.get('retry-after'), '1')
+  t.regex(answer.headers.get('content-type') ?? '', /^text\/html/)
+  t.regex(await answer.text(), /Please try again in a moment/)
+}
 
 test('a statement that runs too long is cut off, answered with 503, and changes nothing', async (t) => {
   const api = await startApi()

@@ -1,3 +1,4 @@
+import { isDatabaseAway } from '../catalogue/database-error.ts'
 import type { Principal } from '../catalogue/principal.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { keepGrant, type NewGrant, recognizeAccessToken } from '../domain/oauth/grants.ts'
@@ -50,21 +51,33 @@ export async function recognizeClient(
   return await recognizeAccessToken(services, token, audience)
 }
 
-/**
- * Returns the storage adapter of the OAuth server for one model. `refuse` is called when a record is consumed a second
- * time.
- */
-export function keepInDatabase(services: Services, model: string, refuse: () => never) {
+/** Throws the errors by which the OAuth server knows what happened in its storage. */
+export type StorageFaults = {
+  /** A record that can be used once was used again. */
+  usedAgain(): never
+  /** The database cannot be reached. */
+  away(cause: unknown): never
+}
+
+/** Returns the storage adapter of the OAuth server for one model. */
+export function keepInDatabase(services: Services, model: string, faults: StorageFaults) {
+  async function reach<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    return await answer.catch((error: unknown) => {
+      if (isDatabaseAway(error)) faults.away(error)
+      throw error
+    })
+  }
+
   return {
     upsert: (id: string, payload: Record<string, unknown>, seconds?: number) =>
-      keepRecord(services, { model, id }, payload, seconds),
-    find: (id: string) => findRecord(services, { model, id }),
-    findByUid: (uid: string) => findRecordByUid(services, model, uid),
+      reach(keepRecord(services, { model, id }, payload, seconds)),
+    find: (id: string) => reach(findRecord(services, { model, id })),
+    findByUid: (uid: string) => reach(findRecordByUid(services, model, uid)),
     findByUserCode: async () => undefined,
     async consume(id: string) {
-      if (!(await consumeRecord(services, { model, id }))) refuse()
+      if (!(await reach(consumeRecord(services, { model, id })))) faults.usedAgain()
     },
-    destroy: (id: string) => dropRecord(services, { model, id }),
-    revokeByGrantId: (grantId: string) => dropRecordsOfGrant(services, model, grantId),
+    destroy: (id: string) => reach(dropRecord(services, { model, id })),
+    revokeByGrantId: (grantId: string) => reach(dropRecordsOfGrant(services, model, grantId)),
   }
 }
